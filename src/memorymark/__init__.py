@@ -1,0 +1,38 @@
+"""MemoryMark finds the GPU memory that training wastes, proves it and hands over the fix.
+
+    import memorymark as mm
+
+    result = mm.analyze(mm.Request(model="bert", recipe=mm.Recipe(precision="bf16")))
+    print(result.max_batch_size, result.recommended.batch_size, result.speedup)
+
+Importing the package imports no torch; the first analysis does, in a process of its own.
+"""
+
+from memorymark.analysis import Analysis
+from memorymark.cost import Usage
+from memorymark.engine import analyze, measure
+from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, WorkerError
+from memorymark.recipe import Recipe
+from memorymark.request import Request
+from memorymark.target import Target
+from memorymark.trial import Breakdown, Trial
+from memorymark.version import __version__
+from memorymark.workload import Workload
+
+__all__ = [
+    "Analysis",
+    "Breakdown",
+    "DoesNotFitError",
+    "MemoryMarkError",
+    "Recipe",
+    "Request",
+    "Target",
+    "Trial",
+    "Usage",
+    "UsageError",
+    "WorkerError",
+    "Workload",
+    "__version__",
+    "analyze",
+    "measure",
+]

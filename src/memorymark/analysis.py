@@ -1,0 +1,178 @@
+"""Trials in, numbers out: maximum, recommended, waste, speedup, money. Pure functions, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorymark.catalog import Price
+from memorymark.cost import Savings, Usage, savings
+from memorymark.probe import ProbeInfo
+from memorymark.request import Request
+from memorymark.search import SearchResult
+from memorymark.throughput import recommend, thrashing_sizes
+from memorymark.trial import Trial
+from memorymark.units import MIB, gib
+
+DEFAULT_CURRENT = 16
+DEFAULT_MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Waste:
+    """What a configuration leaves unused of the target."""
+
+    unused_bytes: int
+    fraction: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """The answer: what today's batch wastes, the largest that trains, the one worth using, and what it saves.
+
+    ``trials`` are all that ran, in order; the last one at a size is the one that counts.
+    ``seconds`` is where the wall time went, by stage.
+    """
+
+    request: Request
+    info: ProbeInfo
+    trials: list[Trial]
+    max_batch_size: int
+    max_is_exact: bool
+    limited_by: str
+    current_batch_size: int
+    margin: float
+    usage: Usage
+    price: Price | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """Whether the numbers were measured or predicted."""
+        return self.trials[-1].source
+
+    @property
+    def curve(self) -> list[Trial]:
+        """One trial per size, the last of each, smallest first."""
+        return sorted({trial.batch_size: trial for trial in self.trials}.values(), key=lambda t: t.batch_size)
+
+    def at(self, batch_size: int) -> Trial | None:
+        """The trial at a size, if it was tried."""
+        return next((trial for trial in self.curve if trial.batch_size == batch_size), None)
+
+    @property
+    def maximum(self) -> Trial:
+        """The trial at the largest size that trains."""
+        trial = self.at(self.max_batch_size)
+        assert trial is not None  # noqa: S101 - the search never returns a size that was not run
+        return trial
+
+    @property
+    def current(self) -> Trial | None:
+        """The trial at today's size; ``None`` if it was beyond what was tried."""
+        return self.at(self.current_batch_size)
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The trial at the size worth using; ``None`` if no size keeps the margin."""
+        return recommend(self.curve, self.safe_bytes)
+
+    @property
+    def safe_bytes(self) -> float:
+        """What the allocator may take if the safety margin is kept."""
+        return (1 - self.margin) * self.info.capacity_bytes
+
+    @property
+    def thrashing(self) -> set[int]:
+        """Sizes that run but should not be used."""
+        return thrashing_sizes(self.curve)
+
+    @property
+    def target_bytes(self) -> int:
+        """The memory of the target: the whole device, or the cap."""
+        return self.info.capacity_bytes if self.info.capped else self.info.total_bytes
+
+    def waste(self, trial: Trial) -> Waste:
+        """What a trial leaves of the target: not its tensors', not the context's and nobody else's."""
+        outside_bytes = self.target_bytes - self.info.capacity_bytes
+        unused = max(self.target_bytes - outside_bytes - trial.peak_allocated_bytes, 0)
+        return Waste(unused, unused / self.target_bytes)
+
+    @property
+    def speedup(self) -> float | None:
+        """Measured throughput at recommended over that at current."""
+        now, then = self.current, self.recommended
+        if not now or not then or not now.samples_per_second or not then.samples_per_second:
+            return None
+        return then.samples_per_second / now.samples_per_second
+
+    @property
+    def batch_ratio(self) -> float:
+        """Maximum over current: a ratio of sizes and not a speedup."""
+        return self.max_batch_size / self.current_batch_size
+
+    @property
+    def savings(self) -> Savings | None:
+        """What the speedup is worth; ``None`` without a price or a speedup."""
+        if self.price is None or self.speedup is None:
+            return None
+        return savings(self.price.usd_per_hour, self.usage, self.speedup)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The analysis as the JSON document of the command line and the HTTP interface."""
+        saved, recommended = self.savings, self.recommended
+        fits_now = self.current if self.current and self.current.fits else None
+        waste, waste_now = self.waste(self.maximum), self.waste(fits_now) if fits_now else None
+        return {
+            "model_name": self.request.model,
+            "device": self.info.device_kind,
+            "gpu_name": self.info.device_name,
+            "gpu_total_gb": gib(self.target_bytes),
+            "optimal_batch_size": self.max_batch_size,
+            "optimal_memory_gb": gib(self.maximum.peak_allocated_bytes),
+            "current_batch_size": self.current_batch_size,
+            "current_memory_gb": gib(fits_now.peak_allocated_bytes) if fits_now else None,
+            "waste_gb": gib(waste.unused_bytes),
+            "waste_percent": 100 * waste.fraction,
+            "speedup": self.speedup,
+            "cost_savings_per_run": saved.per_run_usd if saved else None,
+            "cost_savings_annual": saved.per_year_usd if saved else None,
+            "results": [_result_row(trial) for trial in self.curve],
+            "max_batch_size": self.max_batch_size,
+            "max_is_exact": self.max_is_exact,
+            "limited_by": self.limited_by,
+            "recommended_batch_size": recommended.batch_size if recommended else None,
+            "current_waste_gb": gib(waste_now.unused_bytes) if waste_now else None,
+            "current_waste_percent": 100 * waste_now.fraction if waste_now else None,
+            "batch_ratio": self.batch_ratio,
+            "thrashing_batch_sizes": sorted(self.thrashing),
+            "source": self.source,
+            "breakdown": self.maximum.to_dict()["breakdown"],
+            "recipe": self.request.recipe.to_dict(),
+            "small": self.info.small,
+            "sample": self.info.sample,
+            "margin": self.margin,
+            "price": self.price.to_dict() if self.price else None,
+            "usage": self.usage.to_dict(),
+            "trials": [trial.to_dict() for trial in self.trials],
+            "capacity_bytes": self.info.capacity_bytes,
+            "versions": self.info.versions,
+            "seconds": self.seconds,
+        }
+
+
+def limited_by(found: SearchResult) -> str:
+    """What stops a larger batch: ``memory``, a launch ``limit``, or the ``caller``."""
+    blocker = found.blocker
+    return "caller" if blocker is None or blocker.failure is None else blocker.failure.kind
+
+
+def _result_row(trial: Trial) -> dict[str, Any]:
+    return {
+        "batch_size": trial.batch_size,
+        "memory_mb": trial.peak_allocated_bytes / MIB if trial.fits else None,
+        "memory_gb": gib(trial.peak_allocated_bytes) if trial.fits else None,
+        "success": trial.fits,
+        "error": trial.failure.message if trial.failure else None,
+        "samples_per_second": trial.samples_per_second,
+    }

@@ -1,0 +1,139 @@
+"""An NVIDIA (or ROCm) GPU through torch.cuda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from memorymark.devices import nvml
+from memorymark.devices.base import MemoryReading
+from memorymark.trace import Phase, Trace
+
+# The allocator counts in blocks of this size.
+BLOCK_BYTES = 512
+# A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.
+MARK_BYTES = 509
+
+
+class CudaDevice:
+    """One GPU, by its index after CUDA_VISIBLE_DEVICES."""
+
+    kind = "cuda"
+
+    def __init__(self, index: int) -> None:
+        # Before the first CUDA call of this process, all that the device holds belongs to others.
+        self.other_processes_bytes = nvml.used_bytes(index) or 0
+        self.torch_device = torch.device("cuda", index)
+        torch.cuda.set_device(index)
+        self.name: str = torch.cuda.get_device_name(index)
+        self.total_bytes: int = torch.cuda.mem_get_info(index)[1]
+        self.cap_bytes: int | None = None
+
+    def cap(self, cap_bytes: int) -> None:
+        """Lets the caching allocator take no more than this; the CUDA context comes on top."""
+        torch.cuda.set_per_process_memory_fraction(cap_bytes / self.total_bytes, self.torch_device)
+        self.cap_bytes = cap_bytes
+
+    def capacity_bytes(self) -> int:
+        """What is free and what is already reserved, or the cap if that is less."""
+        free, _ = torch.cuda.mem_get_info(self.torch_device)
+        obtainable = free + torch.cuda.memory_reserved(self.torch_device)
+        return obtainable if self.cap_bytes is None else min(obtainable, self.cap_bytes)
+
+    def counting(self) -> AbstractContextManager[None]:
+        """The allocator always counts."""
+        return nullcontext()
+
+    def reset(self) -> None:
+        """Returns cached segments to the device and starts the peaks anew."""
+        torch.cuda.empty_cache()
+        self.reset_peaks()
+
+    def reset_peaks(self) -> None:
+        """Starts the peaks anew."""
+        torch.cuda.reset_peak_memory_stats(self.torch_device)
+
+    def reading(self) -> MemoryReading:
+        """The allocator's counters."""
+        stats = torch.cuda.memory_stats_as_nested_dict(self.torch_device)
+        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+        return MemoryReading(
+            allocated_bytes=allocated["current"],
+            reserved_bytes=reserved["current"],
+            peak_allocated_bytes=allocated["peak"],
+            peak_reserved_bytes=reserved["peak"],
+            allocator_retries=stats["num_alloc_retries"],
+        )
+
+    def held_bytes(self) -> int:
+        """What the driver has handed out: the context, cached segments and other processes."""
+        free, total = torch.cuda.mem_get_info(self.torch_device)
+        return total - free
+
+    def record(self) -> CudaRecorder:
+        """Switches the allocator's history on."""
+        return CudaRecorder(self.torch_device)
+
+    def block_of(self, tensor: torch.Tensor) -> Hashable:
+        """The address of the tensor's storage."""
+        return tensor.untyped_storage().data_ptr()
+
+    def synchronize(self) -> None:
+        """Waits for the device."""
+        torch.cuda.synchronize(self.torch_device)
+
+    def time_steps(self, step: Callable[[], None], count: int) -> list[float]:
+        """Seconds between CUDA events; the host waits only at the end, so it launches ahead as a real loop does."""
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+        events[0].record()
+        for event in events[1:]:
+            step()
+            event.record()
+        events[-1].synchronize()
+        return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+
+
+class CudaRecorder:
+    """Turns the allocator's own history into a trace."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._phases: list[Phase] = []
+        self._before = {
+            block["address"]: block["size"]
+            for segment in torch.cuda.memory_snapshot()
+            if segment["device"] == device.index
+            for block in segment["blocks"]
+            if block["state"] == "active_allocated"
+        }
+        torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python")
+
+    def mark(self, phase: Phase) -> None:
+        """Leaves a mark in the history."""
+        torch.empty(MARK_BYTES, dtype=torch.uint8, device=self._device)
+        self._phases.append(phase)
+
+    def finish(self) -> Trace:
+        """Reads the history and switches it off."""
+        history: list[dict[str, Any]] = torch.cuda.memory._snapshot(self._device)["device_traces"][self._device.index]
+        torch.cuda.memory._record_memory_history(enabled=None)
+        trace = Trace(before=dict(self._before))
+        phases = iter(self._phases)
+        marks: set[int] = set()
+        for entry in history:
+            action, address, requested = entry["action"], entry.get("addr", 0), entry["size"]
+            blocks = -(-requested // BLOCK_BYTES)
+            if action == "alloc" and requested == MARK_BYTES:
+                marks.add(address)
+                trace.marks.append((next(phases), len(trace.events)))
+            elif action == "alloc":
+                trace.events.append((address, blocks * BLOCK_BYTES))
+            elif action == "free_requested" and address in marks:
+                marks.discard(address)
+            elif action == "free_requested":
+                trace.events.append((address, -blocks * BLOCK_BYTES))
+        return trace

@@ -1,0 +1,194 @@
+"""Devices without a measuring allocator: tensor bytes are counted as storages come and go."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from memorymark.devices.base import MemoryReading
+from memorymark.trace import Phase, Trace
+from memorymark.units import GIB, format_bytes
+
+
+class TensorTracker(TorchDispatchMode):
+    """Counts the bytes of every storage an operation makes, until that storage dies."""
+
+    def __init__(self, device_type: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.device_type = device_type
+        self.cap_bytes: int | None = None
+        self.allocated_bytes = 0
+        self.peak_bytes = 0
+        self.alive: dict[Hashable, int] = {}
+        self.trace: Trace | None = None
+        self._serials: dict[int, int] = {}
+        self._references: dict[int, weakref.ref[Any]] = {}
+        self._next_serial = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the operation and counts what it made."""
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor) and leaf.device.type == self.device_type:
+                self._count(leaf.untyped_storage())
+        return result
+
+    def serial_of(self, storage: torch.UntypedStorage) -> int | None:
+        """The number under which a living storage was counted."""
+        return self._serials.get(id(storage))
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        if id(storage) in self._serials:
+            return
+        serial, size = self._next_serial, storage.nbytes()
+        if self.cap_bytes is not None and self.allocated_bytes + size > self.cap_bytes:
+            free = max(self.cap_bytes - self.allocated_bytes, 0)
+            raise torch.OutOfMemoryError(
+                f"out of memory. Tried to allocate {size} bytes, of which {free} bytes is free under the cap of "
+                f"{format_bytes(self.cap_bytes)}."
+            )
+        self._next_serial += 1
+        self._serials[id(storage)] = serial
+        self._references[serial] = weakref.ref(storage, partial(self._forget, id(storage), serial))
+        self.alive[serial] = size
+        self.allocated_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
+        if self.trace is not None and size:
+            self.trace.events.append((serial, size))
+
+    def _forget(self, key: int, serial: int, _: object) -> None:
+        del self._serials[key], self._references[serial]
+        size = self.alive.pop(serial)
+        self.allocated_bytes -= size
+        if self.trace is not None and size:
+            self.trace.events.append((serial, -size))
+
+
+class TrackedDevice:
+    """A device whose memory is counted tensor by tensor; nothing is cached, so reserved equals allocated."""
+
+    kind: str
+    name: str
+    total_bytes: int
+    other_processes_bytes = 0
+
+    def __init__(self) -> None:
+        self.torch_device = torch.device(self.kind)
+        self._tracker = TensorTracker(self.kind)
+
+    @property
+    def cap_bytes(self) -> int | None:
+        """The cap in force."""
+        return self._tracker.cap_bytes
+
+    def cap(self, cap_bytes: int) -> None:
+        """Raises torch.OutOfMemoryError when the counted bytes would pass this."""
+        self._tracker.cap_bytes = cap_bytes
+
+    def capacity_bytes(self) -> int:
+        """The cap, or the whole device."""
+        return self.total_bytes if self.cap_bytes is None else self.cap_bytes
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Inside it, every new tensor is counted."""
+        with self._tracker:
+            yield
+
+    def reset(self) -> None:
+        """Starts the peaks anew."""
+        self.reset_peaks()
+
+    def reset_peaks(self) -> None:
+        """Starts the peaks anew from what is allocated now."""
+        self._tracker.peak_bytes = self._tracker.allocated_bytes
+
+    def reading(self) -> MemoryReading:
+        """The counted bytes."""
+        now, peak = self._tracker.allocated_bytes, self._tracker.peak_bytes
+        return MemoryReading(now, now, peak, peak, allocator_retries=0)
+
+    def held_bytes(self) -> int:
+        """The counted bytes: what else the host holds is none of the step's business."""
+        return self._tracker.allocated_bytes
+
+    def record(self) -> TrackedRecorder:
+        """Starts writing down what the tracker counts."""
+        return TrackedRecorder(self._tracker)
+
+    def block_of(self, tensor: torch.Tensor) -> Hashable:
+        """The serial number of the tensor's storage."""
+        return self._tracker.serial_of(tensor.untyped_storage())
+
+    def synchronize(self) -> None:
+        """Nothing is asynchronous."""
+
+    def time_steps(self, step: Callable[[], None], count: int) -> list[float]:
+        """Seconds on the host's clock, the device waited for after each step."""
+        seconds = []
+        for _ in range(count):
+            start = time.perf_counter()
+            step()
+            self.synchronize()
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+
+class CpuDevice(TrackedDevice):
+    """The host's processor, with a cap by default: filling the host's memory helps nobody."""
+
+    kind = "cpu"
+    name = "CPU"
+    default_cap_bytes = GIB // 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self.cap(self.default_cap_bytes)
+
+
+class MpsDevice(TrackedDevice):
+    """Apple's GPU; its memory is the host's, and Metal says how much of it is wise to take."""
+
+    kind = "mps"
+    name = "Apple GPU (MPS)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total_bytes = torch.mps.recommended_max_memory()
+        self.cap(self.total_bytes)
+
+    def reset(self) -> None:
+        """Gives cached memory back and starts the peaks anew."""
+        torch.mps.empty_cache()
+        self.reset_peaks()
+
+    def synchronize(self) -> None:
+        """Waits for the device."""
+        torch.mps.synchronize()
+
+
+class TrackedRecorder:
+    """Collects the tracker's events into a trace."""
+
+    def __init__(self, tracker: TensorTracker) -> None:
+        self._tracker = tracker
+        self._trace = tracker.trace = Trace(before=dict(tracker.alive))
+
+    def mark(self, phase: Phase) -> None:
+        """A phase ended here."""
+        self._trace.marks.append((phase, len(self._trace.events)))
+
+    def finish(self) -> Trace:
+        """Stops collecting."""
+        self._tracker.trace = None
+        return self._trace

@@ -1,0 +1,151 @@
+"""The main jobs, read from top to bottom: open a probe, search, time, analyse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis, limited_by
+from memorymark.catalog import Price, match_gpu
+from memorymark.cost import Usage
+from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
+from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, ignore
+from memorymark.probe import ProbeInfo
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
+from memorymark.request import Request
+from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.throughput import measure_curve
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+
+def analyze(
+    request: Request,
+    *,
+    current_batch_size: int = DEFAULT_CURRENT,
+    max_batch: int | None = None,
+    margin: float = DEFAULT_MARGIN,
+    usage: Usage | None = None,
+    price_per_hour: float | None = None,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+) -> Analysis:
+    """Finds the largest batch that trains and the one worth using, and what they save.
+
+    If the work ends early, the error's ``trials`` holds what had been learned until then.
+    """
+    _require_positive("--batch-size", current_batch_size)
+    _require_positive("--max-batch", max_batch)
+    if not 0 <= margin < 1:
+        raise UsageError(f"--margin is a fraction from 0 to below 1, not {margin:g}.")
+    log = _TrialLog(on_event)
+    start = time.perf_counter()
+    on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
+    with log.kept_on_error(), RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
+        info = probe.info
+        ready = time.perf_counter()
+        on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
+        found = find_maximum(
+            log.watching("search", probe.try_batch),
+            info.capacity_bytes,
+            fixed_bytes=info.fixed_bytes,
+            limit=max_batch or NO_LIMIT,
+        )
+        if found.maximum == 0:
+            raise _does_not_fit(request, info, found.trials)
+        searched = time.perf_counter()
+        on_event(StageStarted("throughput", "timing batch sizes"))
+        safe_size = size_within(found.trials, (1 - margin) * info.capacity_bytes, info.fixed_bytes)
+        curve = measure_curve(log.watching("throughput", probe.measure), found.maximum, current_batch_size, safe_size)
+        timed = time.perf_counter()
+    if not any(trial.fits for trial in curve):
+        raise _does_not_fit(request, info, curve)
+    return Analysis(
+        request=request,
+        info=info,
+        trials=log.trials,
+        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
+        max_is_exact=found.exact,
+        limited_by=limited_by(found),
+        current_batch_size=current_batch_size,
+        margin=margin,
+        usage=usage or Usage(),
+        price=find_price(info, price_per_hour),
+        seconds={
+            **info.seconds,
+            "start": ready - start - sum(info.seconds.values()),
+            "search": searched - ready,
+            "throughput": timed - searched,
+            "total": time.perf_counter() - start,
+        },
+    )
+
+
+def measure(
+    request: Request,
+    batch_size: int,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+) -> tuple[ProbeInfo, Trial]:
+    """One full trial at one batch size."""
+    _require_positive("--batch-size", batch_size)
+    on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
+    with RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
+        on_event(StageStarted("throughput", f"running steps at batch {batch_size}"))
+        return probe.info, probe.measure(batch_size)
+
+
+def find_price(info: ProbeInfo, price_per_hour: float | None) -> Price | None:
+    """The caller's price, or the catalog's for the GPU that is here."""
+    if price_per_hour is not None:
+        if price_per_hour < 0:
+            raise UsageError(f"--price-per-hour cannot be negative, and is {price_per_hour:g}.")
+        return Price(price_per_hour, "as given")
+    gpu = match_gpu(info.device_name)
+    return gpu.price if gpu else None
+
+
+def _require_positive(option: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise UsageError(f"{option} must be 1 or more, not {value}.")
+
+
+def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
+    failure = trials[-1].failure
+    if failure is not None and failure.kind == "limit":
+        return DoesNotFitError(f"{request.entry.name} does not run even at batch 1: {failure.message}")
+    shortfall = failure.shortfall_bytes if failure else None
+    by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
+    return DoesNotFitError(
+        f"{request.entry.name} ({request.recipe.describe()}) does not train within "
+        f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; "
+        "try --precision bf16, --gradient-checkpointing, --optimizer sgd, a shorter sample or a larger GPU.",
+        shortfall,
+    )
+
+
+class _TrialLog:
+    """Keeps every trial and tells the listener of each."""
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self.trials: list[Trial] = []
+        self._on_event = on_event
+
+    def watching(self, stage: Stage, run: Callable[[int], Trial]) -> Callable[[int], Trial]:
+        def run_and_tell(batch_size: int) -> Trial:
+            trial = run(batch_size)
+            self.trials.append(trial)
+            self._on_event(TrialFinished(stage, trial))
+            return trial
+
+        return run_and_tell
+
+    @contextmanager
+    def kept_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryMarkError as error:
+            error.trials = self.trials
+            raise

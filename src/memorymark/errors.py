@@ -1,0 +1,38 @@
+"""Every failure a caller may see: one sentence that says what to do next, and an exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memorymark.trial import Trial
+
+
+class MemoryMarkError(Exception):
+    """Something failed; the message is one sentence a person can act on, ``trials`` what had run until then."""
+
+    exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.trials: list[Trial] = []
+
+
+class UsageError(MemoryMarkError):
+    """The request itself is wrong: an unknown model, a negative size, a device that is not here."""
+
+    exit_code = 2
+
+
+class DoesNotFitError(MemoryMarkError):
+    """Not even a batch of one trains on the target."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, shortfall_bytes: int | None = None) -> None:
+        super().__init__(message)
+        self.shortfall_bytes = shortfall_bytes
+
+
+class WorkerError(MemoryMarkError):
+    """The process that runs the training steps was killed, crashed or hung."""

@@ -1,0 +1,42 @@
+"""What the search and the analysis need of a probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from memorymark.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeInfo:
+    """The device behind a probe, and the model on it.
+
+    ``capacity_bytes`` is the most the allocator can hold; ``fixed_bytes`` what the model alone takes of it.
+    ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
+    ``seconds`` says how long the probe took to get ready, by stage.
+    """
+
+    device_kind: str
+    device_name: str
+    total_bytes: int
+    capacity_bytes: int
+    capped: bool
+    parameters: int
+    fixed_bytes: int
+    sample: str = ""
+    small: bool = False
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Probe(Protocol):
+    """Runs, or predicts, steps at a batch size."""
+
+    info: ProbeInfo
+
+    def try_batch(self, batch_size: int) -> Trial:
+        """The quick question: does it fit, and at what peak? No timing, no breakdown."""
+
+    def measure(self, batch_size: int) -> Trial:
+        """The whole answer, with breakdown and time."""

@@ -1,0 +1,224 @@
+"""The probe that runs real steps on a real device."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Hashable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from memorymark.devices import Device
+from memorymark.errors import DoesNotFitError
+from memorymark.failures import classify
+from memorymark.guard import unharmed
+from memorymark.probe.base import ProbeInfo
+from memorymark.recipe import Recipe
+from memorymark.step import TrainingStep
+from memorymark.timing import time_until_steady
+from memorymark.trace import Owner, Phase, Trace, peak_breakdown
+from memorymark.trial import Breakdown, Failure, Trial
+from memorymark.units import MIB, format_bytes
+from memorymark.workload import Workload
+
+# Two steps show whether a size trains: the optimizer's state appears in the first.
+QUICK_STEPS = 2
+FULL_STEPS = 3
+# cuBLAS and cuDNN keep workspaces that did not exist before the first step.
+WORKSPACE_ALLOWANCE_BYTES = 256 * MIB
+
+
+class MeasuredProbe:
+    """Runs complete training steps and reads the device's own counters.
+
+    ``preserve`` is for a model the caller goes on using: its weights, mode and torch's random state survive.
+    Use as a context manager; ``clean`` turns false when a failed trial left memory behind.
+    """
+
+    def __init__(self, workload: Workload, recipe: Recipe, device: Device, *, preserve: bool = False) -> None:
+        self.clean = True
+        self._device, self._recipe = device, recipe
+        self._stack = ExitStack()
+        if preserve:
+            model = workload.build()
+            self._stack.enter_context(unharmed(model))
+            workload = replace(workload, build=lambda: model)
+        self._step = self._build(workload)
+        self._baseline_bytes = device.reading().allocated_bytes
+        self._completed = False
+        self.info = ProbeInfo(
+            device_kind=device.kind,
+            device_name=device.name,
+            total_bytes=device.total_bytes,
+            capacity_bytes=device.capacity_bytes(),
+            capped=device.cap_bytes is not None,
+            parameters=sum(p.numel() for p in self._step.model.parameters()),
+            fixed_bytes=self._baseline_bytes,
+        )
+
+    def __enter__(self) -> MeasuredProbe:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def try_batch(self, batch_size: int) -> Trial:
+        """Two steps: does it fit, and at what peak?"""
+        return self._run(batch_size, QUICK_STEPS, in_full=False)
+
+    def measure(self, batch_size: int) -> Trial:
+        """Three steps with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
+        return self._run(batch_size, FULL_STEPS, in_full=True)
+
+    def phase_peaks(self, batch_size: int) -> dict[str, int]:
+        """Peak allocated bytes of the forward pass under no_grad, of forward and backward, and of the full step."""
+        runs: dict[str, Callable[[int], None]] = {
+            "forward": self._step.forward_only,
+            "forward_backward": self._step.forward_and_backward,
+            "full_step": self._step,
+        }
+        return {name: self._peak_of(run, batch_size) for name, run in runs.items()}
+
+    def _peak_of(self, run: Callable[[int], None], batch_size: int) -> int:
+        failure: Failure | None = None
+        try:
+            with self._device.counting():
+                run(batch_size)  # the first call may leave workspaces or optimizer state behind
+                self._device.reset()
+                run(batch_size)
+                return self._device.reading().peak_allocated_bytes
+        except Exception as error:
+            failure = classify(error)
+            if failure is None:
+                raise
+        raise DoesNotFitError(
+            f"batch {batch_size} does not fit ({failure.message}); use a smaller --batch-size.",
+            failure.shortfall_bytes,
+        )
+
+    def _build(self, workload: Workload) -> TrainingStep:
+        try:
+            with self._device.counting():
+                return TrainingStep(workload, self._recipe, self._device.torch_device)
+        except Exception as error:
+            failure = classify(error)
+            if failure is None:
+                raise
+        raise DoesNotFitError(
+            f"the weights of {workload.name} alone exceed the {format_bytes(self._device.capacity_bytes())} that "
+            f"{self._device.name} offers; take a larger GPU or a smaller model.",
+            failure.shortfall_bytes,
+        )
+
+    def _run(self, batch_size: int, steps: int, *, in_full: bool) -> Trial:
+        self._device.reset()
+        meter = _PeakMeter(self._device)
+        failure: Failure | None = None
+        try:
+            with self._device.counting():
+                for _ in range(steps - in_full):
+                    self._step(batch_size, meter.on_phase)
+                    meter.steps += 1
+                recording = self._recorded_step(batch_size, meter) if in_full else None
+                time = self._timed(batch_size) if in_full else {}
+                self._device.synchronize()
+        except Exception as error:
+            failure = classify(error)
+            if failure is None:
+                raise
+        # Past the except clause: the exception, whose frames hold the step's tensors, is gone before the cleaning.
+        trial = meter.trial(batch_size, failure, self._device)
+        if failure is not None:
+            self._clean_up()
+            return trial
+        self._completed = True
+        self._baseline_bytes = self._device.reading().allocated_bytes
+        return trial if recording is None else replace(trial, breakdown=self._breakdown(trial, *recording), **time)
+
+    def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:
+        recorder = self._device.record()
+        owners: dict[Hashable, Owner] = {}
+
+        def on_phase(phase: Phase) -> None:
+            recorder.mark(phase)
+            meter.on_phase(phase)
+            if phase == "backward":
+                owners.update(self._owners())
+
+        try:
+            self._step(batch_size, on_phase)
+            meter.steps += 1
+        finally:
+            trace = recorder.finish()
+        return trace, owners
+
+    def _owners(self) -> dict[Hashable, Owner]:
+        block_of = self._device.block_of
+        owners: dict[Hashable, Owner] = {block_of(tensor): "weights" for tensor in self._step.weights()}
+        owners |= {block_of(tensor): "gradients" for tensor in self._step.gradients()}
+        owners |= {block_of(tensor): "optimizer_state" for tensor in self._step.optimizer_state()}
+        return owners
+
+    def _timed(self, batch_size: int) -> dict[str, Any]:
+        time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step(batch_size), count))
+        samples = batch_size * self._recipe.accumulation_steps
+        return {
+            "step_seconds": time.seconds,
+            "step_seconds_spread": time.spread,
+            "samples_per_second": samples / time.seconds,
+        }
+
+    def _breakdown(self, trial: Trial, trace: Trace, owners: dict[Hashable, Owner]) -> Breakdown:
+        outside_bytes = trial.device_bytes - trial.peak_reserved_bytes
+        others_bytes = min(self._device.other_processes_bytes, outside_bytes)
+        return replace(
+            peak_breakdown(trace, owners, trial.peak_allocated_bytes),
+            allocator_slack_bytes=trial.peak_reserved_bytes - trial.peak_allocated_bytes,
+            context_bytes=outside_bytes - others_bytes,
+            other_processes_bytes=others_bytes,
+        )
+
+    def _clean_up(self) -> None:
+        self._step.recover()
+        gc.collect()
+        self._device.reset()
+        allowed = self._baseline_bytes + (0 if self._completed else WORKSPACE_ALLOWANCE_BYTES)
+        self.clean = self._device.reading().allocated_bytes <= allowed
+
+
+class _PeakMeter:
+    """Collects peaks phase by phase, so that the part that grows with the batch is known apart."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.steps = 0
+        self.peak_allocated_bytes = 0
+        self.peak_reserved_bytes = 0
+        self._growing_peak_bytes = 0
+        self._retries_after_first_step = device.reading().allocator_retries
+
+    def on_phase(self, phase: Phase) -> None:
+        reading = self._device.reading()
+        self._device.reset_peaks()
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, reading.peak_allocated_bytes)
+        self.peak_reserved_bytes = max(self.peak_reserved_bytes, reading.peak_reserved_bytes)
+        if phase != "optimizer":
+            self._growing_peak_bytes = max(self._growing_peak_bytes, reading.peak_allocated_bytes)
+        if self.steps == 0:
+            self._retries_after_first_step = reading.allocator_retries
+
+    def trial(self, batch_size: int, failure: Failure | None, device: Device) -> Trial:
+        self.on_phase("optimizer")  # what came after the last phase: timed steps, or the half of a failed one
+        reading = device.reading()
+        outside_bytes = device.held_bytes() - reading.reserved_bytes
+        return Trial(
+            batch_size=batch_size,
+            fits=failure is None,
+            steps=self.steps,
+            peak_allocated_bytes=self.peak_allocated_bytes,
+            peak_reserved_bytes=self.peak_reserved_bytes,
+            growing_peak_bytes=self._growing_peak_bytes,
+            device_bytes=self.peak_reserved_bytes + outside_bytes,
+            allocator_retries=reading.allocator_retries - self._retries_after_first_step,
+            failure=failure,
+        )

@@ -1,0 +1,157 @@
+"""A probe that lives in a worker process: what goes wrong there ends the worker, not the caller."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from typing import Any
+
+from memorymark import errors
+from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerError
+from memorymark.probe.base import ProbeInfo
+from memorymark.request import Request
+from memorymark.trial import Trial
+
+DEFAULT_TIME_LIMIT_SECONDS = 600.0
+
+
+class RemoteProbe:
+    """Runs a ``MeasuredProbe`` in a child process; a context manager that leaves no process behind."""
+
+    def __init__(self, request: Request, *, time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS) -> None:
+        self._request, self._time_limit_seconds = request, time_limit_seconds
+        self._worker: _WorkerProcess | None = None
+        self.info: ProbeInfo
+
+    def __enter__(self) -> RemoteProbe:
+        self._open()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._close()
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while it lives."""
+        return self._worker.process.pid if self._worker else None
+
+    def try_batch(self, batch_size: int) -> Trial:
+        """Does it fit?"""
+        return self._trial("try_batch", batch_size)
+
+    def measure(self, batch_size: int) -> Trial:
+        """The whole answer."""
+        return self._trial("measure", batch_size)
+
+    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Asks the worker, replacing it first if the last one is gone."""
+        if self._worker is None:
+            self._open()
+        assert self._worker is not None  # noqa: S101 - _open has just set it
+        try:
+            return self._worker.call(name, arguments, self._time_limit_seconds)
+        except BaseException:
+            self._close()
+            raise
+
+    def _trial(self, name: str, batch_size: int) -> Trial:
+        answer = self.call(name, batch_size=batch_size)
+        if not answer["clean"]:
+            self._close()  # memory was left behind: the next call starts on a fresh worker
+        return Trial.from_dict(answer["trial"])
+
+    def _open(self) -> None:
+        self._worker = _WorkerProcess()
+        self.info = ProbeInfo(**self.call("open", request=self._request.to_dict()))
+
+    def _close(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+
+class _WorkerProcess:
+    """The child, its two pipes, and a file that catches what it prints."""
+
+    def __init__(self) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
+        # A session of its own: Ctrl-C reaches only the parent, which then ends the child and all it started.
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memorymark.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            text=True,
+            encoding="utf-8",
+        )
+        self._answers: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def call(self, name: str, arguments: dict[str, Any], time_limit_seconds: float) -> dict[str, Any]:
+        assert self.process.stdin is not None  # noqa: S101 - opened as a pipe above
+        try:
+            self.process.stdin.write(json.dumps({"call": name, "arguments": arguments}) + "\n")
+            self.process.stdin.flush()
+            line = self._answers.get(timeout=time_limit_seconds)
+        except queue.Empty:
+            raise WorkerError(
+                f"the worker did not answer within {time_limit_seconds:g} s and was stopped; "
+                "raise --time-limit if the step is really that slow."
+            ) from None
+        except BrokenPipeError:
+            line = None
+        if line is None:
+            raise WorkerError(self._epitaph())
+        return _result(json.loads(line))
+
+    def kill(self) -> None:
+        """Ends the worker and whatever it started, and waits until the device has its memory back."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+        for stream in (self.process.stdin, self.process.stdout, self._stderr):
+            with suppress(BrokenPipeError):  # closing flushes a command that nobody reads any more
+                if stream is not None:
+                    stream.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None  # noqa: S101 - opened as a pipe above
+        for line in self.process.stdout:
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def _epitaph(self) -> str:
+        code = self.process.wait()
+        if code == -signal.SIGKILL:
+            return (
+                "the worker was killed (signal 9), most likely because the host ran out of memory; "
+                "free some, or lower --max-batch."
+            )
+        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        self._stderr.seek(0)
+        said = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return f"the worker ended {how}" + (f": {said[-1]}" if said else ".")
+
+
+def _result(answer: dict[str, Any]) -> dict[str, Any]:
+    if "result" in answer:
+        result: dict[str, Any] = answer["result"]
+        return result
+    if "crash" in answer:
+        raise WorkerError(f"the training step crashed: {answer['crash']}")
+    error = answer["error"]
+    kind: type[MemoryMarkError] = getattr(errors, error["type"])
+    if kind is DoesNotFitError:
+        raise DoesNotFitError(error["message"], error["shortfall_bytes"])
+    raise kind(error["message"])

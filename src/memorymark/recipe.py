@@ -1,0 +1,73 @@
+"""How a workload is trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from memorymark.errors import UsageError
+
+Precision = Literal["fp32", "bf16", "fp16"]
+Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "none"]
+Loss = Literal["model", "mean"]
+
+FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything about a training step that is not the model, the shape of a sample or the batch size.
+
+    The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
+    ``Recipe(train_mode=False, loss="mean", optimizer="none")`` is the recipe of the published table.
+    """
+
+    precision: Precision = "fp32"
+    optimizer: Optimizer = "adamw"
+    fused: bool = False
+    gradient_checkpointing: bool = False
+    train_mode: bool = True
+    loss: Loss = "model"
+    accumulation_steps: int = 1
+    compile: bool = False
+    tf32: bool = False
+    channels_last: bool = False
+
+    def __post_init__(self) -> None:
+        _require_choice("precision", self.precision, get_args(Precision))
+        _require_choice("optimizer", self.optimizer, get_args(Optimizer))
+        _require_choice("loss", self.loss, get_args(Loss))
+        if self.accumulation_steps < 1:
+            raise UsageError(f"accumulation must be 1 or more steps, not {self.accumulation_steps}.")
+        if self.fused and self.optimizer not in FUSED_OPTIMIZERS:
+            raise UsageError(
+                f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."
+            )
+
+    def describe(self) -> str:
+        """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``."""
+        names = {
+            "adamw": "AdamW",
+            "adam": "Adam",
+            "sgd": "SGD",
+            "adafactor": "Adafactor",
+            "none": "no optimizer",
+        }
+        words = [self.precision, ("fused " if self.fused else "") + names[self.optimizer]]
+        words += ["gradient checkpointing"] if self.gradient_checkpointing else []
+        words += ["torch.compile"] if self.compile else []
+        words += ["TF32"] if self.tf32 else []
+        words += ["channels_last"] if self.channels_last else []
+        words += [f"{self.accumulation_steps} accumulation steps"] if self.accumulation_steps > 1 else []
+        words += ["eval mode"] if not self.train_mode else []
+        words += ["mean of the logits as loss"] if self.loss == "mean" else []
+        return ", ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe as JSON types."""
+        return asdict(self)
+
+
+def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"unknown {name} {value!r}; use one of {', '.join(choices)}.")

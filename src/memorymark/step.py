@@ -1,0 +1,155 @@
+"""The one place that runs a complete training step: forward, loss, backward, optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from memorymark.errors import UsageError
+from memorymark.recipe import Recipe
+from memorymark.trace import Phase
+from memorymark.workload import Batch, Workload
+
+OnPhase = Callable[[Phase], None]
+AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+LEARNING_RATE = 1e-5
+
+
+class TrainingStep:
+    """A workload under a recipe on a device, ready to run steps at any batch size."""
+
+    def __init__(self, workload: Workload, recipe: Recipe, device: torch.device) -> None:
+        self.workload, self.recipe, self.device = workload, recipe, device
+        with device:
+            self.model = prepare_model(workload.build(), recipe).to(device)
+        self.optimizer = make_optimizer(self.model, recipe)
+        # From a scale of 1 no gradient of a random model overflows; an overflow would skip the optimizer's step and
+        # leave its state out of what is measured.
+        self._scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if recipe.precision == "fp16" else None
+        self._forward = torch.compile(self.model) if recipe.compile else self.model
+        self._has_optimizer_state = False
+
+    def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
+        """Runs one step; ``on_phase`` is told when each phase has ended."""
+        with matmul_precision(self.recipe):
+            for _ in range(self.recipe.accumulation_steps):
+                self._forward_and_backward(batch_size, on_phase)
+            self._update()
+        on_phase("optimizer")
+
+    def forward_only(self, batch_size: int) -> None:
+        """Runs the forward pass alone, nothing kept for a backward pass."""
+        with matmul_precision(self.recipe), torch.no_grad():
+            self._loss(self._batch(batch_size))
+
+    def forward_and_backward(self, batch_size: int) -> None:
+        """Runs the forward and the backward pass and drops the gradients."""
+        with matmul_precision(self.recipe):
+            self._forward_and_backward(batch_size, lambda _: None)
+        self.model.zero_grad(set_to_none=True)
+
+    def recover(self) -> None:
+        """Makes the step usable after it failed half way."""
+        self.model.zero_grad(set_to_none=True)
+        if self.optimizer is not None and not self._has_optimizer_state:
+            self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
+
+    def weights(self) -> Iterator[Tensor]:
+        """Parameters and buffers."""
+        yield from self.model.parameters()
+        yield from self.model.buffers()
+
+    def gradients(self) -> Iterator[Tensor]:
+        """Gradients that exist now."""
+        return (p.grad for p in self.model.parameters() if p.grad is not None)
+
+    def optimizer_state(self) -> Iterator[Tensor]:
+        """The optimizer's tensors on the device."""
+        states = self.optimizer.state.values() if self.optimizer is not None else ()
+        return (value for state in states for value in state.values() if isinstance(value, Tensor))
+
+    def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
+        loss = self._loss(self._batch(batch_size))
+        if self.recipe.accumulation_steps > 1:
+            loss = loss / self.recipe.accumulation_steps
+        on_phase("forward")
+        (self._scaler.scale(loss) if self._scaler else loss).backward()
+        on_phase("backward")
+
+    def _update(self) -> None:
+        if self.optimizer is None:
+            self.model.zero_grad(set_to_none=True)
+            return
+        if self._scaler:
+            self._scaler.step(self.optimizer)
+            self._scaler.update()
+        else:
+            self.optimizer.step()
+        self._has_optimizer_state = True
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _batch(self, batch_size: int) -> Batch:
+        batch = self.workload.batch(batch_size, self.device)
+        if self.recipe.channels_last:
+            images = {k: v.contiguous(memory_format=torch.channels_last) for k, v in batch.items() if v.dim() == 4}
+            return {**batch, **images}
+        return batch
+
+    def _loss(self, batch: Batch) -> Tensor:
+        with self._autocast():
+            if self.recipe.loss == "mean":
+                inputs = {name: value for name, value in batch.items() if name != "labels"}
+                logits: Tensor = self._forward(**inputs).logits
+                return logits.mean()
+            if self.workload.loss is not None:
+                return self.workload.loss(self._forward, batch)
+            loss: Tensor = self._forward(**batch).loss
+            return loss
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
+        return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
+    """Puts the model into the mode, memory format and checkpointing the recipe asks for."""
+    model.train(recipe.train_mode)
+    if recipe.gradient_checkpointing:
+        enable = getattr(model, "gradient_checkpointing_enable", None)
+        if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
+            raise UsageError(f"{type(model).__name__} has no gradient checkpointing; drop --gradient-checkpointing.")
+        enable()
+    if recipe.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | None:
+    """The recipe's optimizer with torch's own defaults."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    fused: dict[str, Any] = {"fused": True} if recipe.fused else {}
+    if recipe.optimizer == "adamw":
+        return torch.optim.AdamW(trained, lr=LEARNING_RATE, **fused)
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(trained, lr=LEARNING_RATE, **fused)
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(trained, lr=LEARNING_RATE, momentum=0.9, **fused)
+    if recipe.optimizer == "adafactor":
+        return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
+    return None
+
+
+@contextmanager
+def matmul_precision(recipe: Recipe) -> Iterator[None]:
+    """TF32 for the step if the recipe wants it, and what was set before put back after it."""
+    before = torch.get_float32_matmul_precision()
+    if recipe.tf32:
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

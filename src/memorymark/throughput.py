@@ -1,0 +1,67 @@
+"""Which sizes to time, and which of them is worth using. Pure Python, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from memorymark.trial import Trial
+
+# Within this part of the best throughput, a smaller batch is as good as a larger one.
+GOOD_ENOUGH = 0.95
+# Time per sample that grows by this factor from one size to a larger one means that the allocator thrashes.
+TIME_JUMP = 1.25
+
+
+def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, safe_size: int) -> list[Trial]:
+    """Measures today's size, the largest, the largest with a margin, powers of two between, and near the bend.
+
+    Starts with the largest: if it fails now, one less takes its place, because the edge can be blurred.
+    """
+    trials: dict[int, Trial] = {}
+
+    def at(size: int) -> Trial:
+        if size not in trials:
+            trials[size] = measure(size)
+        return trials[size]
+
+    while maximum > 1 and not at(maximum).fits:
+        maximum -= 1
+    powers = [2**n for n in range(maximum.bit_length()) if 8 <= 2**n < maximum]
+    for size in sorted({current, min(safe_size, maximum), *(powers or range(1, maximum + 1))}, reverse=True):
+        if 1 <= size <= maximum:
+            at(size)
+    best = max((t.samples_per_second or 0.0 for t in trials.values()), default=0.0)
+    slow = [t.batch_size for t in trials.values() if t.fits and (t.samples_per_second or 0) < GOOD_ENOUGH * best]
+    fast = [t.batch_size for t in trials.values() if t.fits and (t.samples_per_second or 0) >= GOOD_ENOUGH * best]
+    below = max((size for size in slow if fast and size < min(fast)), default=None)
+    if below is not None and min(fast) - below > 1:
+        at((below + min(fast)) // 2)
+    return sorted(trials.values(), key=lambda trial: trial.batch_size)
+
+
+def recommend(trials: Iterable[Trial], safe_bytes: float) -> Trial | None:
+    """The smallest size within 5 % of the best throughput that keeps to ``safe_bytes`` and does not thrash."""
+    timed = [trial for trial in trials if trial.fits and trial.samples_per_second]
+    thrashing = thrashing_sizes(timed)
+    usable = [t for t in timed if t.peak_reserved_bytes <= safe_bytes and t.batch_size not in thrashing]
+    best = max((trial.samples_per_second or 0.0 for trial in timed if trial.batch_size not in thrashing), default=0.0)
+    good = [trial for trial in usable if (trial.samples_per_second or 0.0) >= GOOD_ENOUGH * best]
+    if good:
+        return min(good, key=lambda trial: trial.batch_size)
+    # Only sizes beyond the margin are that fast: the fastest of the safe ones is the one worth using.
+    return max(usable, key=lambda trial: trial.samples_per_second or 0.0, default=None)
+
+
+def thrashing_sizes(trials: Iterable[Trial]) -> set[int]:
+    """Sizes at which the allocator retries step after step, or time per sample jumps against a smaller size."""
+    thrashing = set()
+    fastest = float("inf")
+    for trial in sorted(trials, key=lambda trial: trial.batch_size):
+        if not trial.fits or not trial.samples_per_second:
+            continue
+        seconds_per_sample = 1 / trial.samples_per_second
+        if trial.allocator_retries > 0 or seconds_per_sample > TIME_JUMP * fastest:
+            thrashing.add(trial.batch_size)
+        else:
+            fastest = min(fastest, seconds_per_sample)
+    return thrashing

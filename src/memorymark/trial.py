@@ -1,0 +1,84 @@
+"""The outcome of running, or predicting, training steps at one batch size."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+Source = Literal["measured", "predicted"]
+FailureKind = Literal["memory", "limit"]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """What the device held when the step was at its peak. The parts add up to the trial's ``device_bytes``."""
+
+    weights_bytes: int = 0
+    gradients_bytes: int = 0
+    optimizer_state_bytes: int = 0
+    activations_bytes: int = 0
+    temporaries_bytes: int = 0
+    allocator_slack_bytes: int = 0
+    context_bytes: int = 0
+    other_processes_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of the parts."""
+        return sum(getattr(self, part.name) for part in fields(self))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``."""
+
+    kind: FailureKind
+    message: str
+    requested_bytes: int | None = None
+    free_bytes: int | None = None
+
+    @property
+    def shortfall_bytes(self) -> int | None:
+        """How much more memory the failing request needed, at the least."""
+        if self.requested_bytes is None or self.free_bytes is None:
+            return None
+        return max(self.requested_bytes - self.free_bytes, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One batch size, tried.
+
+    ``growing_peak_bytes`` is the peak of the forward and backward pass in the last step, the part that grows
+    with the batch; at small batches the overall peak is the optimizer's and says nothing about larger ones.
+    ``allocator_retries`` counts only the steps after the first: retries there recur for the whole training.
+    """
+
+    batch_size: int
+    fits: bool
+    source: Source = "measured"
+    steps: int = 0
+    peak_allocated_bytes: int = 0
+    peak_reserved_bytes: int = 0
+    growing_peak_bytes: int = 0
+    device_bytes: int = 0
+    allocator_retries: int = 0
+    breakdown: Breakdown | None = None
+    samples_per_second: float | None = None
+    step_seconds: float | None = None
+    step_seconds_spread: float | None = None
+    failure: Failure | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trial as JSON types; ``from_dict`` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Trial:
+        """The trial that ``to_dict`` wrote."""
+        breakdown, failure = data["breakdown"], data["failure"]
+        parts = {
+            "breakdown": Breakdown(**breakdown) if breakdown else None,
+            "failure": Failure(**failure) if failure else None,
+        }
+        return cls(**{**data, **parts})

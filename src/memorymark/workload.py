@@ -1,0 +1,28 @@
+"""What is trained: a model and the batches it eats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+Batch = dict[str, "Tensor"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model to build and the synthetic batches to train it on.
+
+    ``build()`` makes the model; it is called once, with the device as torch's default device.
+    ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
+    ``loss(model, batch)`` runs the forward pass and gives the loss; without it the model's own ``.loss`` is taken.
+    """
+
+    build: Callable[[], nn.Module]
+    batch: Callable[[int, torch.device], Batch]
+    loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
+    name: str = "model"
