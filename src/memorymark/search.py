@@ -1,8 +1,8 @@
 """Finds the largest batch that trains, in as few trials as it can. Pure Python, no torch.
 
-Peak memory is close to ``a + b x batch``. Two small trials give a and b, a jump lands near the answer, and
-short strides close in until one size has been seen to fit and the next to fail. Whatever the memory curve
-really looks like, the answer is a size that ran; where fitting is monotone, it is exact.
+Peak memory is close to ``a + b x batch`` once activations outgrow gradients. A few small trials give a and b, a
+jump lands near the answer, and short strides close in until one size has been seen to fit and the next to fail.
+Whatever the memory curve really looks like, the answer is a size that ran; where fitting is monotone, it is exact.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from memorymark.trial import Trial
 
 FIRST_BATCH = 4
-# The second trial goes to this part of the first guess: far enough for a good slope, small enough to be quick.
-SECOND_TRIAL_FRACTION = 0.1
+# Before the jump, trials at these parts of the guess: far enough apart for a good slope, small enough to be quick.
+LADDER = (0.08, 0.2)
 # Fragmentation keeps the allocator from filling the last percents; seen on an H200: 97.9 to 99.1 %.
 USABLE_FRACTION = 0.985
 # The first stride after the jump, as a part of the size: about what the jump misses by.
@@ -96,20 +96,17 @@ class _Search:
             self._seen_failure = True
 
     def next_size(self) -> int:
+        rung = len(self._fitting) - 1
         if not self._fitting:
             size = self.high // 2
         elif self._stride:
             size = self._closer()
-        elif len(self._fitting) == 1 and not self._seen_failure:
-            size = self._second()
+        elif rung < len(LADDER) and not self._seen_failure and self.low < LADDER[rung] * self.guess():
+            size = round(LADDER[rung] * self.guess())
         else:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
         return min(max(size, self.low + 1), self.high - 1)
-
-    def _second(self) -> int:
-        guess = self.guess()
-        return min(max(2 * self.low, round(guess * SECOND_TRIAL_FRACTION)), guess)
 
     def _closer(self) -> int:
         """A stride from the last trial towards the answer, twice as long each time, never past the middle."""
@@ -130,8 +127,8 @@ class _Search:
     def _line(self) -> tuple[float, float]:
         """Intercept and bytes per sample."""
         last = self._fitting[-1]
-        if len(self._fitting) == 1:
-            return self._fixed_bytes, (last.growing_peak_bytes - self._fixed_bytes) / last.batch_size
-        before = self._fitting[-2]
-        b = (last.growing_peak_bytes - before.growing_peak_bytes) / (last.batch_size - before.batch_size)
+        # The first trial is so small that gradients, which do not grow with the batch, may have made its peak.
+        before = self._fitting[-2] if len(self._fitting) > 2 else None
+        before_size, before_bytes = (before.batch_size, before.growing_peak_bytes) if before else (0, self._fixed_bytes)
+        b = (last.growing_peak_bytes - before_bytes) / (last.batch_size - before_size)
         return last.growing_peak_bytes - b * last.batch_size, b

@@ -24,8 +24,7 @@ class TrainingStep:
 
     def __init__(self, workload: Workload, recipe: Recipe, device: torch.device) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
-        with device:
-            self.model = prepare_model(workload.build(), recipe).to(device)
+        self.model = prepare_model(build_on(device, workload), recipe)
         self.optimizer = make_optimizer(self.model, recipe)
         # From a scale of 1 no gradient of a random model overflows; an overflow would skip the optimizer's step and
         # leave its state out of what is measured.
@@ -113,6 +112,20 @@ class TrainingStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def build_on(device: torch.device, workload: Workload) -> nn.Module:
+    """Builds the model with the device's own speed, and lays it out in memory as ``model.to(device)`` does.
+
+    Initialising random weights takes seconds on a CPU and no time on a GPU, but leaves holes between them there,
+    which a user's model, built on the CPU and moved, has not. So it goes through the host once.
+    """
+    with device:
+        model = workload.build()
+    if device.type == "cuda":
+        model = model.cpu()
+        torch.cuda.empty_cache()
+    return model.to(device)
 
 
 def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:

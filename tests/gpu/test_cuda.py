@@ -38,9 +38,17 @@ def test_gradients_are_at_the_peak_when_the_optimizer_makes_it():
     assert trial.breakdown.gradients_bytes == pytest.approx(109_483_778 * 4, rel=0.01)
 
 
-@pytest.mark.parametrize("recipe", [{}, {"precision": "fp16"}, {"precision": "bf16", "gradient_checkpointing": True},
-                                    {"fused": True, "tf32": True}, {"optimizer": "adafactor"},
-                                    {"accumulation_steps": 3}])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {},
+        {"precision": "fp16"},
+        {"precision": "bf16", "gradient_checkpointing": True},
+        {"fused": True, "tf32": True},
+        {"optimizer": "adafactor"},
+        {"accumulation_steps": 3},
+    ],
+)
 def test_maximum_is_exact_under_every_recipe(recipe):
     request = capped("bert", **recipe)
     result = mm.analyze(request, max_batch=None)

@@ -104,7 +104,7 @@ class CudaRecorder:
         self._device = device
         self._phases: list[Phase] = []
         self._before = {
-            block["address"]: block["size"]
+            block["address"]: block["requested_size"]
             for segment in torch.cuda.memory_snapshot()
             if segment["device"] == device.index
             for block in segment["blocks"]

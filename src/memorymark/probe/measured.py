@@ -180,10 +180,15 @@ class MeasuredProbe:
 
     def _clean_up(self) -> None:
         self._step.recover()
-        gc.collect()
         self._device.reset()
+        if not self._at_baseline():
+            gc.collect()  # slow where much is loaded, and needed only if the step left cycles behind
+            self._device.reset()
+        self.clean = self._at_baseline()
+
+    def _at_baseline(self) -> bool:
         allowed = self._baseline_bytes + (0 if self._completed else WORKSPACE_ALLOWANCE_BYTES)
-        self.clean = self._device.reading().allocated_bytes <= allowed
+        return self._device.reading().allocated_bytes <= allowed
 
 
 class _PeakMeter:

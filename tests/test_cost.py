@@ -1,0 +1,26 @@
+import pytest
+
+from memorymark.cost import Savings, Usage, savings
+from memorymark.errors import UsageError
+
+
+def test_twice_as_fast_saves_half_of_each_run_for_everybody():
+    usage = Usage(hours_per_run=4, runs_per_year=50, people=3)
+
+    assert savings(1.5, usage, speedup=2) == Savings(per_run_usd=3.0, per_year_usd=450.0)
+
+
+@pytest.mark.parametrize(("speedup", "per_run"), [(1.0, 0.0), (0.5, -2.0), (1e9, 2.0)])
+def test_savings_are_nothing_for_no_speedup_negative_for_a_slowdown_and_never_above_the_cost(speedup, per_run):
+    assert savings(1.0, Usage(), speedup).per_run_usd == pytest.approx(per_run)
+
+
+def test_the_default_usage_is_one_person_with_a_hundred_runs_of_two_hours():
+    assert savings(1.0, Usage(), speedup=2).per_year_usd == 100.0
+
+
+@pytest.mark.parametrize("field", ["hours_per_run", "runs_per_year", "people"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_usage_must_be_positive_and_the_error_names_the_option(field, value):
+    with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} must be above 0, not {value}"):
+        Usage(**{field: value})

@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+from memorymark.errors import UsageError
+from memorymark.recipe import Recipe
+from memorymark.request import Request
+from memorymark.target import Target
+from memorymark.units import GIB
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"model": "llama-900b"}, "unknown model 'llama-900b'"),
+        ({"model": "bert", "seq_len": 0}, "--seq-len must be 1 or more, not 0"),
+        ({"model": "resnet", "image_size": -1}, "--image-size must be 1 or more, not -1"),
+        ({"model": "bert", "seq_len": 513}, "at most 512 tokens"),
+        ({"model": "bert", "image_size": 224}, "--image-size does not apply to bert"),
+        ({"model": "resnet", "seq_len": 128}, "--seq-len does not apply to resnet"),
+        ({"model": "gpt2", "recipe": Recipe(channels_last=True)}, "--channels-last is for image models"),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused(options, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        Request(**options)
+
+
+def test_the_longest_sequence_is_allowed():
+    assert Request(model="bert", seq_len=512).seq_len == 512
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:0", "cuda:12"])
+def test_devices_are_accepted_by_kind_and_index(device):
+    assert Target(device=device).device == device
+
+
+@pytest.mark.parametrize("device", ["", "gpu", "cuda0", "cuda:one", "cuda:-1", "cuda:0:1", "cpu:0", "tpu:0"])
+def test_unknown_devices_are_refused(device):
+    with pytest.raises(UsageError, match="use auto, cuda, cuda:N, mps or cpu"):
+        Target(device=device)
+
+
+@pytest.mark.parametrize("cap", [0, -GIB])
+def test_a_memory_cap_must_leave_something(cap):
+    with pytest.raises(UsageError, match="--memory-gib must be above 0"):
+        Target(memory_cap_bytes=cap)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(model="bert"),
+        Request(
+            model="openai-community/gpt2",
+            seq_len=64,
+            small=True,
+            recipe=Recipe(precision="bf16", optimizer="sgd"),
+            target=Target(device="cuda:1", memory_cap_bytes=8 * GIB),
+        ),
+    ],
+    ids=["default", "everything set"],
+)
+def test_a_request_survives_json(request_):
+    assert Request.from_dict(json.loads(json.dumps(request_.to_dict()))) == request_

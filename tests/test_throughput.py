@@ -1,0 +1,144 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memorymark.throughput import measure_curve, recommend, thrashing_sizes
+from memorymark.trial import Trial
+
+
+def timed(size, samples_per_second, reserved=0, retries=0):
+    return Trial(
+        batch_size=size,
+        fits=True,
+        samples_per_second=samples_per_second,
+        peak_reserved_bytes=reserved,
+        allocator_retries=retries,
+    )
+
+
+class Measured:
+    """Gives a throughput for each size up to what fits, and remembers the order of the calls."""
+
+    def __init__(self, speed, fits_up_to):
+        self.speed, self.fits_up_to, self.sizes = speed, fits_up_to, []
+
+    def __call__(self, size):
+        self.sizes.append(size)
+        return timed(size, self.speed(size)) if size <= self.fits_up_to else Trial(batch_size=size, fits=False)
+
+
+def flat(size):
+    return 100.0
+
+
+def test_the_curve_has_the_largest_the_safe_the_current_and_the_powers_of_two():
+    measure = Measured(flat, 100)
+
+    curve = measure_curve(measure, maximum=100, current=20, safe_size=93)
+
+    assert [trial.batch_size for trial in curve] == [8, 16, 20, 32, 64, 93, 100]
+    assert measure.sizes[0] == 100
+    assert len(measure.sizes) == len(curve)
+
+
+def test_if_the_largest_fails_now_the_next_below_that_fits_takes_its_place():
+    curve = measure_curve(Measured(flat, 98), maximum=100, current=16, safe_size=99)
+
+    assert [trial.batch_size for trial in curve if trial.fits] == [8, 16, 32, 64, 98]
+    assert [trial.batch_size for trial in curve if not trial.fits] == [99, 100]
+
+
+def test_a_current_size_beyond_the_largest_is_not_run():
+    measure = Measured(flat, 20)
+
+    measure_curve(measure, maximum=20, current=64, safe_size=40)
+
+    assert max(measure.sizes) == 20
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 7])
+def test_below_eight_every_size_is_timed(maximum):
+    curve = measure_curve(Measured(flat, maximum), maximum, current=16, safe_size=1)
+
+    assert [trial.batch_size for trial in curve] == list(range(1, maximum + 1))
+
+
+def test_a_size_between_the_last_slow_and_the_first_fast_one_is_timed():
+    curve = measure_curve(Measured(lambda size: min(10.0 * size, 230), 64), maximum=64, current=16, safe_size=60)
+
+    assert 24 in [trial.batch_size for trial in curve]
+
+
+@given(
+    speed=st.functions(like=lambda size: ..., returns=st.floats(0.1, 1e6), pure=True),
+    maximum=st.integers(1, 300),
+    fits_up_to=st.integers(0, 300),
+    current=st.integers(1, 400),
+    safe_size=st.integers(1, 400),
+)
+def test_no_size_is_measured_twice_or_above_the_maximum(speed, maximum, fits_up_to, current, safe_size):
+    measure = Measured(speed, fits_up_to)
+
+    curve = measure_curve(measure, maximum, current, safe_size)
+
+    sizes = [trial.batch_size for trial in curve]
+    assert sizes == sorted(set(measure.sizes)) == sorted(measure.sizes)
+    assert maximum in sizes
+    assert min(maximum, max(fits_up_to, 1)) in sizes
+    assert 1 <= min(sizes) <= max(sizes) <= maximum
+
+
+@pytest.mark.parametrize(
+    ("trials", "expected"),
+    [
+        pytest.param([timed(8, 50), timed(16, 95), timed(32, 100)], 16, id="smallest within 5 %"),
+        pytest.param([timed(8, 50), timed(16, 94), timed(32, 100)], 32, id="6 % slower is too slow"),
+        pytest.param([timed(8, 50), timed(16, 80), timed(32, 100, reserved=1001)], 16, id="keeps the margin"),
+        pytest.param([timed(8, 90), timed(16, 80), timed(32, 100, reserved=1001)], 8, id="fastest of the safe"),
+        pytest.param([timed(8, 50), timed(16, 80), timed(32, 100, retries=1)], 16, id="no allocator retries"),
+        pytest.param([timed(16, 100, reserved=1000)], 16, id="the margin itself is safe"),
+        pytest.param([timed(8, 100), Trial(batch_size=4, fits=False), timed(2, None)], 8, id="only timed fits"),
+        pytest.param([timed(16, 100, reserved=1001)], None, id="nothing keeps the margin"),
+        pytest.param([timed(16, 100, retries=1)], None, id="everything retries"),
+        pytest.param([], None, id="nothing was timed"),
+    ],
+)
+def test_recommended_is_the_smallest_good_safe_size(trials, expected):
+    recommended = recommend(trials, safe_bytes=1000)
+
+    assert (recommended.batch_size if recommended else None) == expected
+
+
+@given(
+    st.lists(
+        st.builds(timed, st.integers(1, 99), st.floats(0.1, 1e4), st.integers(0, 2000), st.integers(0, 1)),
+        unique_by=lambda trial: trial.batch_size,
+    )
+)
+def test_the_recommended_size_is_safe_and_no_smaller_safe_size_is_as_fast(trials):
+    safe = [t for t in trials if t.peak_reserved_bytes <= 1000 and t.batch_size not in thrashing_sizes(trials)]
+
+    recommended = recommend(trials, safe_bytes=1000)
+
+    if recommended is None:
+        assert not safe
+    else:
+        assert recommended in safe
+        smaller = [t for t in safe if t.batch_size < recommended.batch_size]
+        assert all(0.95 * t.samples_per_second <= recommended.samples_per_second for t in safe)
+        assert all(t.samples_per_second <= recommended.samples_per_second for t in smaller)
+
+
+@pytest.mark.parametrize(
+    ("trials", "expected"),
+    [
+        pytest.param([timed(8, 100), timed(16, 81), timed(32, 79)], {32}, id="a quarter more time per sample"),
+        pytest.param([timed(32, 79), timed(8, 100)], {32}, id="whatever the order"),
+        pytest.param([timed(8, 100), timed(16, 100, retries=2)], {16}, id="retries"),
+        pytest.param([timed(8, 60), timed(16, 100), timed(32, 100)], set(), id="a slow small size is no jump"),
+        pytest.param([timed(8, 1000, retries=1), timed(16, 100)], {8}, id="only against sizes that do not"),
+        pytest.param([timed(8, 100), Trial(batch_size=16, fits=False)], set(), id="a failure is not slow"),
+    ],
+)
+def test_thrashing_is_retries_or_a_jump_in_time_per_sample(trials, expected):
+    assert thrashing_sizes(trials) == expected
