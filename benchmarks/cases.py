@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
+import os
 import sys
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 import memorymark as mm
 from memorymark.units import GIB
 
+T = TypeVar("T")
 RECIPES = {
     "fp32": mm.Recipe(),
     "bf16": mm.Recipe(precision="bf16"),
@@ -26,17 +30,38 @@ def request(model: str, recipe: str, cap_gib: float | None = CAP_GIB) -> mm.Requ
     return mm.Request(model=model, recipe=RECIPES[recipe], target=mm.Target(device="cuda", memory_cap_bytes=cap_bytes))
 
 
-def fresh(script: str, *arguments: object) -> dict:
-    """Runs a script in a process of its own and reads the JSON it prints last."""
-    command = [sys.executable, script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def fresh(run: Callable[..., T], *arguments: object) -> T:
+    """Runs a function in a process of its own, in which CUDA starts anew but the imports are already done."""
+    return fresh_all(run, [arguments])[0]
+
+
+def fresh_all(run: Callable[..., T], jobs: Sequence[tuple[object, ...]]) -> list[T]:
+    """Runs a function once for each job, all at the same time, each in a process of its own."""
+    # Asked through the driver's library, torch leaves CUDA alone in this process, and a fork stays usable.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    from transformers import AutoModelForImageClassification, AutoModelForSequenceClassification  # noqa: F401
+
+    context = get_context("fork")
+    pipes = []
+    for arguments in jobs:
+        receiver, sender = context.Pipe(duplex=False)
+        context.Process(target=_send_result, args=(sender, run, arguments)).start()
+        sender.close()
+        pipes.append(receiver)
+    return [receiver.recv() for receiver in pipes]
+
+
+def _send_result(sender: Connection, run: Callable[..., T], arguments: tuple[object, ...]) -> None:
+    sender.send(run(*arguments))
+
+
+def flags() -> dict[str, str]:
+    """The ``--name=value`` arguments."""
+    return dict(argument[2:].partition("=")[::2] for argument in sys.argv[1:] if argument.startswith("--"))
 
 
 def machine() -> str:
-    """The GPU and versions a table was made with."""
+    """The GPU and versions a table was made with; starts CUDA, so call it last."""
     import torch
     import transformers
 
@@ -51,8 +76,7 @@ def table(header: list[str], rows: list[list[object]]) -> str:
 
 
 def save(name: str, text: str) -> None:
-    """Prints a table, and keeps it in the folder given as the last argument, if there is one."""
+    """Prints a table, and keeps it in the folder given with --out."""
     print(text, flush=True)
-    folder = next((a.removeprefix("--out=") for a in sys.argv if a.startswith("--out=")), None)
-    if folder:
-        Path(folder, f"{name}.md").write_text(text + "\n")
+    if "out" in flags():
+        Path(flags()["out"], f"{name}.md").write_text(text + "\n")

@@ -1,6 +1,6 @@
 """The search against what a user could pick instead: same GPU, model, step and cap, each in a fresh process.
 
-    python benchmarks/search_vs_peers.py [--uncapped] [--only=ours,accelerate] [--case=bert:fp32]
+python benchmarks/search_vs_peers.py [--uncapped] [--only=ours,accelerate] [--case=bert:fp32] [--out=FOLDER]
 
 Contenders: the published linear scan (8, 16, 24 ...; only where asked for with --only), Accelerate's
 find_executable_batch_size from 2048, and Lightning's Tuner.scale_batch_size from 8 in both modes.
@@ -10,13 +10,11 @@ Everyone gets the model built by the same code; seconds run from the built model
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
 import time
 import warnings
 
-from cases import CAP_GIB, FIVE_CASES, RECIPES, fresh, machine, request, save, table
+from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
 
 CONTENDERS = ["ours", "accelerate", "lightning power", "lightning binsearch"]
 
@@ -46,7 +44,7 @@ def ours(bench: Bench) -> tuple[int, int]:
     from memorymark.search import find_maximum
 
     info = bench.probe.info
-    found = find_maximum(bench.probe.try_batch, info.capacity_bytes, fixed_bytes=info.fixed_bytes)
+    found = find_maximum(bench.probe.try_batch, info.capacity_bytes)
     assert found.exact
     return found.maximum, len(found.trials)
 
@@ -128,46 +126,50 @@ RUN = {
 }
 
 
-def run_one(contender: str, model: str, recipe: str, cap: str) -> dict:
-    process_start = time.perf_counter()
-    bench = Bench(model, recipe, None if cap == "none" else float(cap))
+def run_one(contender: str, model: str, recipe: str, cap_gib: float | None) -> dict:
+    bench = Bench(model, recipe, cap_gib)
     start = time.perf_counter()
     found, trials = RUN[contender](bench)
-    end = time.perf_counter()
-    return {
-        "found": found,
-        "trials": trials,
-        "seconds": end - start,
-        "with_build": end - start + bench.build_seconds,
-        "from_import": end - process_start,
-    }
+    seconds = time.perf_counter() - start
+    return {"found": found, "trials": trials, "seconds": seconds, "with_build": seconds + bench.build_seconds}
+
+
+def preload() -> None:
+    """Imports what the contenders need, so that forked processes start from equal ground."""
+    import accelerate.utils  # noqa: F401
+    import lightning.pytorch
+    import lightning.pytorch.tuner  # noqa: F401
 
 
 def main() -> None:
-    flags = dict(a[2:].partition("=")[::2] for a in sys.argv[1:] if a.startswith("--"))
-    contenders = flags["only"].split(",") if "only" in flags else CONTENDERS
-    cases = [tuple(flags["case"].split(":"))] if "case" in flags else FIVE_CASES
-    cap = "none" if "uncapped" in flags else str(CAP_GIB)
+    contenders = flags()["only"].split(",") if "only" in flags() else CONTENDERS
+    cases = [tuple(flags()["case"].split(":"))] if "case" in flags() else FIVE_CASES
+    cap_gib = None if "uncapped" in flags() else CAP_GIB
+    preload()
     rows = []
     for model, recipe in cases:
-        answers = {name: fresh(__file__, "run", name, model, recipe, cap) for name in contenders}
-        mine = answers.get("ours", {})
+        answers = {name: fresh(run_one, name, model, recipe, cap_gib) for name in contenders}
+        mine = answers.get("ours")
         for name, answer in answers.items():
-            if "error" in answer:
-                rows.append([model, recipe, name, answer["error"][:80], "", "", "", "", ""])
-                continue
-            ratio = f"{answer['seconds'] / mine['seconds']:.1f}x" if "seconds" in mine else ""
-            low = f"{100 * (answer['found'] / mine['found'] - 1):+.1f} %" if "found" in mine else ""
+            gain = f"{answer['seconds'] / mine['seconds']:.1f}x" if mine else ""
+            off = f"{100 * (answer['found'] / mine['found'] - 1):+.1f} %" if mine else ""
             timed = [f"{answer['seconds']:.2f}", f"{answer['with_build']:.2f}"]
-            rows.append([model, recipe, name, answer["found"], low, answer["trials"], *timed, ratio])
+            rows.append([model, recipe, name, answer["found"], off, answer["trials"], *timed, gain])
             print(rows[-1], flush=True)
-    header = ["model", "recipe", "search", "found", "against ours", "trials", "seconds", "with build", "our gain"]
-    where = "uncapped" if cap == "none" else f"allocator capped at {cap} GiB"
-    save(f"peers_{'uncapped' if cap == 'none' else 'capped'}", f"{machine()}, {where}\n\n{table(header, rows)}")
+    header = [
+        "model",
+        "recipe",
+        "search",
+        "found",
+        "against ours",
+        "trials",
+        "seconds",
+        "with build",
+        "ours is faster by",
+    ]
+    where = f"allocator capped at {cap_gib} GiB" if cap_gib else "uncapped"
+    save(f"peers_{'capped' if cap_gib else 'uncapped'}", f"{machine()}, {where}\n\n{table(header, rows)}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["run"]:
-        print(json.dumps(run_one(*sys.argv[2:6])))
-    else:
-        main()
+    main()

@@ -44,7 +44,6 @@ def analysis(**changes):
         capacity_bytes=20 * GIB,
         capped=changes.pop("capped", False),
         parameters=1,
-        fixed_bytes=0,
     )
     facts = {
         "request": Request(model="bert"),

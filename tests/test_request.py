@@ -35,7 +35,7 @@ def test_devices_are_accepted_by_kind_and_index(device):
     assert Target(device=device).device == device
 
 
-@pytest.mark.parametrize("device", ["", "gpu", "cuda0", "cuda:one", "cuda:-1", "cuda:0:1", "cpu:0", "tpu:0"])
+@pytest.mark.parametrize("device", ["", "tpu", "cuda0", "cuda:one", "cuda:-1", "cuda:0:1", "cpu:0"])
 def test_unknown_devices_are_refused(device):
     with pytest.raises(UsageError, match="use auto, cuda, cuda:N, mps or cpu"):
         Target(device=device)

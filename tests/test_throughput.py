@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.throughput import measure_curve, recommend, thrashing_sizes
@@ -69,6 +69,7 @@ def test_a_size_between_the_last_slow_and_the_first_fast_one_is_timed():
     assert 24 in [trial.batch_size for trial in curve]
 
 
+@settings(deadline=None)
 @given(
     speed=st.functions(like=lambda size: ..., returns=st.floats(0.1, 1e6), pure=True),
     maximum=st.integers(1, 300),
@@ -96,11 +97,13 @@ def test_no_size_is_measured_twice_or_above_the_maximum(speed, maximum, fits_up_
         pytest.param([timed(8, 50), timed(16, 80), timed(32, 100, reserved=1001)], 16, id="keeps the margin"),
         pytest.param([timed(8, 90), timed(16, 80), timed(32, 100, reserved=1001)], 8, id="fastest of the safe"),
         pytest.param([timed(8, 50), timed(16, 80), timed(32, 100, retries=1)], 16, id="no allocator retries"),
+        pytest.param([timed(8, 80), timed(16, 82), timed(32, 100, retries=1)], 8, id="best without retries"),
         pytest.param([timed(16, 100, reserved=1000)], 16, id="the margin itself is safe"),
         pytest.param([timed(8, 100), Trial(batch_size=4, fits=False), timed(2, None)], 8, id="only timed fits"),
         pytest.param([timed(16, 100, reserved=1001)], None, id="nothing keeps the margin"),
         pytest.param([timed(16, 100, retries=1)], None, id="everything retries"),
-        pytest.param([], None, id="nothing was timed"),
+        pytest.param([Trial(batch_size=4, fits=False), timed(2, None)], None, id="nothing was timed"),
+        pytest.param([], None, id="nothing ran"),
     ],
 )
 def test_recommended_is_the_smallest_good_safe_size(trials, expected):
@@ -109,6 +112,7 @@ def test_recommended_is_the_smallest_good_safe_size(trials, expected):
     assert (recommended.batch_size if recommended else None) == expected
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(timed, st.integers(1, 99), st.floats(0.1, 1e4), st.integers(0, 2000), st.integers(0, 1)),

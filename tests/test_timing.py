@@ -28,7 +28,7 @@ def test_steps_that_never_change_are_timed_for_two_windows():
 
 
 def test_warm_up_is_waited_for_and_left_out():
-    timed = time_until_steady(Steps(constant(5.0), constant(0.4), constant(0.3), constant(0.2)))
+    timed = time_until_steady(Steps(constant(1.0), constant(0.4), constant(0.3), constant(0.2)))
 
     assert timed.seconds == pytest.approx(0.2)
     assert timed.spread == pytest.approx(0)

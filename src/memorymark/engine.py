@@ -49,14 +49,13 @@ def analyze(
         found = find_maximum(
             log.watching("search", probe.try_batch),
             info.capacity_bytes,
-            fixed_bytes=info.fixed_bytes,
             limit=max_batch or NO_LIMIT,
         )
         if found.maximum == 0:
             raise _does_not_fit(request, info, found.trials)
         searched = time.perf_counter()
         on_event(StageStarted("throughput", "timing batch sizes"))
-        safe_size = size_within(found.trials, (1 - margin) * info.capacity_bytes, info.fixed_bytes)
+        safe_size = size_within(found.trials, (1 - margin) * info.capacity_bytes)
         curve = measure_curve(log.watching("throughput", probe.measure), found.maximum, current_batch_size, safe_size)
         timed = time.perf_counter()
     if not any(trial.fits for trial in curve):

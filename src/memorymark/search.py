@@ -11,12 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from memorymark.trial import Trial
+from memorymark.units import GIB
 
-FIRST_BATCH = 4
+# One sample more than the smallest batch, which batch norm over single values refuses. So small a first step also
+# lets the optimizer's state settle densely, not scattered over blocks that activations have left behind.
+FIRST_BATCH = 2
 # Before the jump, trials at these parts of the guess: far enough apart for a good slope, small enough to be quick.
-LADDER = (0.08, 0.2)
-# Fragmentation keeps the allocator from filling the last percents; seen on an H200: 97.9 to 99.1 %.
-USABLE_FRACTION = 0.985
+LADDER = (0.08, 0.33)
+# What fragmentation keeps the allocator from using at the edge: a part of the capacity that shrinks as it grows.
+# Seen on an H200: 170 to 440 MiB of 21.7 GiB, 900 MiB of 139 GiB.
+UNUSABLE_FRACTION_SMALL = 0.016
+UNUSABLE_FRACTION_LARGE = 0.0045
+UNUSABLE_BYTES_LARGE = GIB // 4
 # The first stride after the jump, as a part of the size: about what the jump misses by.
 STRIDE_FRACTION = 0.004
 NO_LIMIT = 2**31 - 1
@@ -40,18 +46,13 @@ class SearchResult:
 
 
 def find_maximum(
-    run: Callable[[int], Trial],
-    capacity_bytes: int,
-    *,
-    fixed_bytes: int = 0,
-    limit: int = NO_LIMIT,
-    first: int = FIRST_BATCH,
+    run: Callable[[int], Trial], capacity_bytes: int, *, limit: int = NO_LIMIT, first: int = FIRST_BATCH
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
-    ``capacity_bytes`` and ``fixed_bytes`` (what the model takes without a batch) only steer the guesses.
+    ``capacity_bytes`` only steers the guesses; whether a size fits is for ``run`` to say.
     """
-    search = _Search(capacity_bytes, fixed_bytes, limit + 1)
+    search = _Search(capacity_bytes, limit + 1)
     size = min(first, limit)
     trials = []
     while search.open:
@@ -63,9 +64,9 @@ def find_maximum(
     return SearchResult(search.low, exact, trials)
 
 
-def size_within(trials: list[Trial], memory_bytes: float, fixed_bytes: int) -> int:
-    """The largest size that should keep within ``memory_bytes``, by the fitting trials seen; not a promise."""
-    search = _Search(int(memory_bytes), fixed_bytes, NO_LIMIT)
+def size_within(trials: list[Trial], memory_bytes: float) -> int:
+    """The largest size that should keep within ``memory_bytes``, judged by the trials that fit; not a promise."""
+    search = _Search(int(memory_bytes), NO_LIMIT)
     for trial in sorted((t for t in trials if t.fits), key=lambda t: t.batch_size):
         search.learn(trial)
     return max(search.guess(), 1)
@@ -74,9 +75,9 @@ def size_within(trials: list[Trial], memory_bytes: float, fixed_bytes: int) -> i
 class _Search:
     """What is known so far: ``low`` fits, ``high`` failed (or is one past the limit)."""
 
-    def __init__(self, capacity_bytes: int, fixed_bytes: int, high: int) -> None:
+    def __init__(self, capacity_bytes: int, high: int) -> None:
         self.low, self.high = 0, high
-        self._capacity_bytes, self._fixed_bytes = capacity_bytes, fixed_bytes
+        self._capacity_bytes = capacity_bytes
         self._fitting: list[Trial] = []
         self._last_fits = False
         self._stride = 0
@@ -96,13 +97,12 @@ class _Search:
             self._seen_failure = True
 
     def next_size(self) -> int:
-        rung = len(self._fitting) - 1
         if not self._fitting:
             size = self.high // 2
         elif self._stride:
             size = self._closer()
-        elif rung < len(LADDER) and not self._seen_failure and self.low < LADDER[rung] * self.guess():
-            size = round(LADDER[rung] * self.guess())
+        elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
+            size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
         else:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
@@ -114,21 +114,34 @@ class _Search:
         middle = (self.low + self.high) // 2
         if not self._last_fits:
             return max(self.high - stride, middle)
-        # Past the ceiling the tensors alone would exceed the capacity: one more than it is worth trying, no more.
-        a, b = self._line()
-        ceiling = max(int((self._capacity_bytes - a) / b), self.low + 1) if b > 0 else self.high
+        # Past the ceiling the tensors alone would exceed the capacity: worth one trial more, no more.
+        ceiling = max(self._meets(self._capacity_bytes), self.low + 1)
         return min(max(self.low + stride, self.guess()), ceiling, middle)
 
     def guess(self) -> int:
-        """Where the line through the last two fitting trials meets what the allocator can really use."""
-        a, b = self._line()
-        return int((USABLE_FRACTION * self._capacity_bytes - a) / b) if b > 0 else 2 * self.low
+        """The size at which the peak meets what the allocator can really use."""
+        unusable_bytes = min(
+            UNUSABLE_FRACTION_SMALL * self._capacity_bytes,
+            UNUSABLE_FRACTION_LARGE * self._capacity_bytes + UNUSABLE_BYTES_LARGE,
+        )
+        return self._meets(self._capacity_bytes - unusable_bytes)
 
-    def _line(self) -> tuple[float, float]:
-        """Intercept and bytes per sample."""
+    def _meets(self, memory_bytes: float) -> int:
+        """Where the line through the last two fitting trials reaches ``memory_bytes``."""
         last = self._fitting[-1]
-        # The first trial is so small that gradients, which do not grow with the batch, may have made its peak.
-        before = self._fitting[-2] if len(self._fitting) > 2 else None
-        before_size, before_bytes = (before.batch_size, before.growing_peak_bytes) if before else (0, self._fixed_bytes)
-        b = (last.growing_peak_bytes - before_bytes) / (last.batch_size - before_size)
-        return last.growing_peak_bytes - b * last.batch_size, b
+        size, peak = last.batch_size, _growing_peak_bytes(last)
+        if len(self._fitting) == 1:
+            # Gradients, which do not grow with the batch, make the peak of so small a step: go by its forward pass.
+            size_before, peak_before, peak = 0, last.resting_bytes, last.forward_peak_bytes
+        elif len(self._fitting) == 2:
+            size_before, peak_before = 0, last.resting_bytes
+        else:
+            before = self._fitting[-2]
+            size_before, peak_before = before.batch_size, _growing_peak_bytes(before)
+        bytes_per_sample = (peak - peak_before) / (size - size_before)
+        return int(size + (memory_bytes - peak) / bytes_per_sample) if bytes_per_sample > 0 else 2 * size
+
+
+def _growing_peak_bytes(trial: Trial) -> int:
+    """The peak of what grows with the batch; the optimizer's does not."""
+    return max(trial.forward_peak_bytes, trial.backward_peak_bytes)

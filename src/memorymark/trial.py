@@ -49,8 +49,8 @@ class Failure:
 class Trial:
     """One batch size, tried.
 
-    ``growing_peak_bytes`` is the peak of the forward and backward pass in the last step, the part that grows
-    with the batch; at small batches the overall peak is the optimizer's and says nothing about larger ones.
+    The peaks by phase say what the overall peak hides: at small batches it is the optimizer's and says nothing
+    about larger ones. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only the steps after the first: retries there recur for the whole training.
     """
 
@@ -60,7 +60,9 @@ class Trial:
     steps: int = 0
     peak_allocated_bytes: int = 0
     peak_reserved_bytes: int = 0
-    growing_peak_bytes: int = 0
+    forward_peak_bytes: int = 0
+    backward_peak_bytes: int = 0
+    resting_bytes: int = 0
     device_bytes: int = 0
     allocator_retries: int = 0
     breakdown: Breakdown | None = None

@@ -74,9 +74,10 @@ class Worker:
         trial = self._probe.measure(batch_size)
         return {"trial": trial.to_dict(), "clean": self._probe.clean}
 
-    def validate_backward(self, batch_size: int) -> dict[str, Any]:
+    def phase_peaks(self, batch_size: int) -> dict[str, Any]:
         """Peaks of the forward pass, forward and backward, and the full step."""
-        return {"peaks": self._probe.phase_peaks(batch_size)}
+        peaks: dict[str, Any] = self._probe.phase_peaks(batch_size)
+        return peaks
 
 
 def main() -> None:

@@ -148,7 +148,7 @@ class CpuDevice(TrackedDevice):
 
     kind = "cpu"
     name = "CPU"
-    default_cap_bytes = GIB // 2
+    default_cap_bytes = GIB // 4
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from memorymark.trial import Trial
 class ProbeInfo:
     """The device behind a probe, and the model on it.
 
-    ``capacity_bytes`` is the most the allocator can hold; ``fixed_bytes`` what the model alone takes of it.
+    ``capacity_bytes`` is the most the allocator can hold.
     ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
     ``seconds`` says how long the probe took to get ready, by stage.
     """
@@ -23,7 +23,6 @@ class ProbeInfo:
     capacity_bytes: int
     capped: bool
     parameters: int
-    fixed_bytes: int
     sample: str = ""
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)

@@ -53,7 +53,6 @@ class MeasuredProbe:
             capacity_bytes=device.capacity_bytes(),
             capped=device.cap_bytes is not None,
             parameters=sum(p.numel() for p in self._step.model.parameters()),
-            fixed_bytes=self._baseline_bytes,
         )
 
     def __enter__(self) -> MeasuredProbe:
@@ -192,14 +191,14 @@ class MeasuredProbe:
 
 
 class _PeakMeter:
-    """Collects peaks phase by phase, so that the part that grows with the batch is known apart."""
+    """Collects peaks phase by phase."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self.steps = 0
         self.peak_allocated_bytes = 0
         self.peak_reserved_bytes = 0
-        self._growing_peak_bytes = 0
+        self._phase_peak_bytes: dict[Phase, int] = {}
         self._retries_after_first_step = device.reading().allocator_retries
 
     def on_phase(self, phase: Phase) -> None:
@@ -207,8 +206,7 @@ class _PeakMeter:
         self._device.reset_peaks()
         self.peak_allocated_bytes = max(self.peak_allocated_bytes, reading.peak_allocated_bytes)
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, reading.peak_reserved_bytes)
-        if phase != "optimizer":
-            self._growing_peak_bytes = max(self._growing_peak_bytes, reading.peak_allocated_bytes)
+        self._phase_peak_bytes[phase] = max(self._phase_peak_bytes.get(phase, 0), reading.peak_allocated_bytes)
         if self.steps == 0:
             self._retries_after_first_step = reading.allocator_retries
 
@@ -222,7 +220,9 @@ class _PeakMeter:
             steps=self.steps,
             peak_allocated_bytes=self.peak_allocated_bytes,
             peak_reserved_bytes=self.peak_reserved_bytes,
-            growing_peak_bytes=self._growing_peak_bytes,
+            forward_peak_bytes=self._phase_peak_bytes.get("forward", 0),
+            backward_peak_bytes=self._phase_peak_bytes.get("backward", 0),
+            resting_bytes=reading.allocated_bytes,
             device_bytes=self.peak_reserved_bytes + outside_bytes,
             allocator_retries=reading.allocator_retries - self._retries_after_first_step,
             failure=failure,

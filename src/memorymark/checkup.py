@@ -1,0 +1,101 @@
+"""What is here, what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+from memorymark.catalog import match_gpu
+from memorymark.devices import nvml
+from memorymark.units import format_bytes
+
+Status = Literal["ok", "warn", "fail"]
+# Above this part of its memory in use, a GPU is not free for an analysis.
+BUSY_FRACTION = 0.05
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: how it is, and what to do if it is not well."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+
+
+def check_all() -> list[Check]:
+    """Everything, from the interpreter to the GPUs."""
+    return [_python(), _torch(), _transformers(), *_gpus(), *_allocator()]
+
+
+def _python() -> Check:
+    return Check("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def _torch() -> Check:
+    try:
+        import torch
+    except ImportError as error:
+        return Check("torch", "fail", str(error), "pip install 'torch>=2.6'")
+    build = (
+        f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}" if torch.version.hip else ""
+    )
+    found = f"{torch.__version__} ({build or 'CPU build'})"
+    if nvml.gpus() and not torch.cuda.is_available():
+        reason = "the driver may be too old for it" if build else "this build cannot use it"
+        advice = f"there is a GPU but {reason}; install the torch build that matches the driver from pytorch.org."
+        return Check("torch", "fail", found, advice)
+    return Check("torch", "ok", found)
+
+
+def _transformers() -> Check:
+    try:
+        return Check("transformers", "ok", version("transformers"))
+    except PackageNotFoundError:
+        return Check("transformers", "fail", "not installed", "pip install transformers")
+
+
+def _gpus() -> list[Check]:
+    states = nvml.gpus()
+    if not states:
+        return [_other_device()]
+    checks = []
+    for index, state in enumerate(states):
+        found = f"{state.name}, {format_bytes(state.total_bytes)}, driver {state.driver_version}"
+        used = f"{format_bytes(state.used_bytes)} are in use by other processes"
+        if state.used_bytes > BUSY_FRACTION * state.total_bytes:
+            advice = "stop them (nvidia-smi lists them), or choose another GPU with CUDA_VISIBLE_DEVICES."
+            checks.append(Check(f"GPU {index}", "warn", f"{found}; {used}", advice))
+        elif match_gpu(state.name) is None:
+            advice = "it is not in the catalog: give --price-per-hour to see savings."
+            checks.append(Check(f"GPU {index}", "ok", found, advice))
+        else:
+            checks.append(Check(f"GPU {index}", "ok", found))
+    return checks
+
+
+def _other_device() -> Check:
+    try:
+        import torch
+    except ImportError:
+        return Check("GPU", "warn", "none found", "install torch first.")
+    if torch.backends.mps.is_available():
+        return Check("GPU", "ok", "Apple GPU (MPS)")
+    advice = (
+        "steps run on the CPU with a small stand-in model; on a machine that has an NVIDIA GPU, "
+        "check that nvidia-smi works and that CUDA_VISIBLE_DEVICES does not hide it."
+    )
+    return Check("GPU", "warn", "none found", advice)
+
+
+def _allocator() -> list[Check]:
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        if os.environ.get(name):
+            advice = "results hold for this setting; train with the same one."
+            return [Check("allocator", "warn", f"{name}={os.environ[name]}", advice)]
+    return []

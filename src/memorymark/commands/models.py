@@ -1,0 +1,17 @@
+"""``memorymark models``: the model catalog."""
+
+from __future__ import annotations
+
+from memorymark.catalog import all_models
+from memorymark.commands import options as o
+
+
+def models(as_json: o.Json = False) -> None:
+    """List the models known by name."""
+    from memorymark.render.json import print_json
+    from memorymark.render.terminal import print_models
+
+    if as_json:
+        print_json({"models": [entry.to_dict() for entry in all_models()]})
+    else:
+        print_models(all_models())

@@ -1,0 +1,127 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.request import Request
+from memorymark.target import Target
+from memorymark.units import GIB
+
+RECIPE, SHAPE, TARGET, MONEY, OUTPUT = "Recipe", "Shape of a sample", "Target", "Money", "Output"
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Model ids for the shell's completion."""
+    from memorymark.catalog import all_models
+
+    return [entry.id for entry in all_models() if entry.id.startswith(incomplete)]
+
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="What to train; see `memorymark models`.", autocompletion=complete_model)
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
+CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
+PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.", rich_help_panel=RECIPE)]
+OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.", rich_help_panel=RECIPE)]
+Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.", rich_help_panel=RECIPE)]
+Checkpointing = Annotated[
+    bool,
+    typer.Option(
+        "--gradient-checkpointing", help="Recompute activations in the backward pass.", rich_help_panel=RECIPE
+    ),
+]
+Compile = Annotated[bool, typer.Option("--compile", help="Run the model under torch.compile.", rich_help_panel=RECIPE)]
+ChannelsLast = Annotated[
+    bool, typer.Option("--channels-last", help="NHWC memory format, for image models.", rich_help_panel=RECIPE)
+]
+Tf32 = Annotated[bool, typer.Option("--tf32", help="TF32 for fp32 matrix products.", rich_help_panel=RECIPE)]
+EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as published.", rich_help_panel=RECIPE)]
+LossOption = Annotated[
+    Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.", rich_help_panel=RECIPE)
+]
+Accumulate = Annotated[
+    int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS", rich_help_panel=RECIPE)
+]
+SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.", rich_help_panel=SHAPE)]
+ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.", rich_help_panel=SHAPE)]
+Small = Annotated[
+    bool | None,
+    typer.Option(
+        "--small/--full", help="A few-layer stand-in, as on the CPU, or the full model.", rich_help_panel=SHAPE
+    ),
+]
+Device = Annotated[
+    str, typer.Option("--device", help="auto, cuda, cuda:N, mps or cpu.", metavar="DEVICE", rich_help_panel=TARGET)
+]
+MemoryGib = Annotated[
+    float | None, typer.Option("--memory-gib", help="Cap what the allocator may use, in GiB.", rich_help_panel=TARGET)
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.", rich_help_panel=TARGET)
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.", rich_help_panel=OUTPUT)]
+
+
+def make_request(
+    model: Model,
+    precision: PrecisionOption = "fp32",
+    optimizer: OptimizerOption = "adamw",
+    fused: Fused = False,
+    gradient_checkpointing: Checkpointing = False,
+    compile_model: Compile = False,
+    channels_last: ChannelsLast = False,
+    tf32: Tf32 = False,
+    eval_mode: EvalMode = False,
+    loss: LossOption = "model",
+    accumulate: Accumulate = 1,
+    seq_len: SeqLen = None,
+    image_size: ImageSize = None,
+    small: Small = None,
+    device: Device = "auto",
+    memory_gib: MemoryGib = None,
+) -> Request:
+    """The shared options as a request; this signature is where they are defined."""
+    return Request(
+        model=model,
+        seq_len=seq_len,
+        image_size=image_size,
+        small=small,
+        recipe=Recipe(
+            precision=precision,
+            optimizer=optimizer,
+            fused=fused,
+            gradient_checkpointing=gradient_checkpointing,
+            train_mode=not eval_mode,
+            loss=loss,
+            accumulation_steps=accumulate,
+            compile=compile_model,
+            tf32=tf32,
+            channels_last=channels_last,
+        ),
+        target=Target(device=device, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
+    )
+
+
+def takes_request(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the shared options; it receives them as its first argument, a ``Request``."""
+    shared = list(inspect.signature(make_request, eval_str=True).parameters.values())
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def with_shared_options(**values: Any) -> None:
+        request = make_request(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+        command(request, **values)
+
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (shared[0], *own, *shared[1:])]
+    with_shared_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_shared_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_shared_options

@@ -1,0 +1,1 @@
+"""Renderers: each turns results into one form for people or programs, and knows nothing else."""

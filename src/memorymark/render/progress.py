@@ -1,0 +1,56 @@
+"""What happens, while it happens, on stderr."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.status import Status
+
+from memorymark.events import Event, StageStarted
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+
+class Progress:
+    """Writes a line for each stage and trial; on a terminal, a spinner shows the stage under way."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._status: Status | None = None
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def on_event(self, event: Event) -> None:
+        """Shows one event."""
+        if isinstance(event, StageStarted):
+            if self._console.is_terminal:
+                self._status = self._status or Status("", console=self._console)
+                self._status.update(f"{event.message} …")
+                self._status.start()
+            self._line(f"[bold]{event.message}[/bold]")
+        else:
+            self._line(_describe(event.trial))
+
+    def _line(self, text: str) -> None:
+        self._console.print(f"[dim]{time.perf_counter() - self._start:6.1f} s[/dim]  {text}")
+
+
+def _describe(trial: Trial) -> str:
+    mark = "[green]✓[/green]" if trial.fits else "[red]✗[/red]"
+    words = [f"{mark} batch {trial.batch_size:<6}"]
+    if trial.fits:
+        words.append(f"{format_bytes(trial.peak_allocated_bytes):>12}")
+        if trial.samples_per_second:
+            words.append(f"{trial.samples_per_second:>10,.1f} samples/s")
+        if trial.allocator_retries:
+            words.append(f"[yellow]{trial.allocator_retries} allocator retries[/yellow]")
+    elif trial.failure is not None:
+        words.append(f"[dim]{trial.failure.message}[/dim]")
+    return "  ".join(words)

@@ -1,0 +1,245 @@
+"""Results for people, on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from memorymark.analysis import Analysis
+from memorymark.catalog import GpuEntry, ModelEntry
+from memorymark.checkup import Check
+from memorymark.probe import ProbeInfo
+from memorymark.request import Request
+from memorymark.trial import Breakdown, Trial
+from memorymark.units import format_bytes, gib
+from memorymark.validation import BackwardCheck, CompileCheck
+
+BAR_WIDTH = 40
+SPARKS = "▁▂▃▄▅▆▇█"
+PARTS = {
+    "weights_bytes": "weights",
+    "gradients_bytes": "gradients",
+    "optimizer_state_bytes": "optimizer state",
+    "activations_bytes": "activations",
+    "temporaries_bytes": "temporaries and workspaces",
+    "allocator_slack_bytes": "allocator slack",
+    "context_bytes": "CUDA context",
+    "other_processes_bytes": "other processes",
+}
+
+
+def print_analysis(result: Analysis) -> None:
+    """The report of an analysis."""
+    console = _console()
+    console.print(_heading(result.request, result.info, result.source))
+    console.print(_memory_bars(result))
+    console.print(_batch_sizes(result))
+    console.print(_curve(result))
+    if result.maximum.breakdown is not None:
+        console.print(_breakdown(f"At the maximum, batch {result.max_batch_size}", result.maximum.breakdown))
+    for note in _notes(result):
+        console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
+    """One trial."""
+    console = _console()
+    console.print(_heading(request, info, trial.source))
+    if trial.failure is not None:
+        console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {trial.failure.message}")
+        return
+    rows = _facts()
+    rows.add_row("batch", str(trial.batch_size))
+    rows.add_row("peak allocated", format_bytes(trial.peak_allocated_bytes))
+    rows.add_row("peak reserved", format_bytes(trial.peak_reserved_bytes))
+    rows.add_row("device", format_bytes(trial.device_bytes))
+    if trial.samples_per_second and trial.step_seconds:
+        spread = f"± {100 * (trial.step_seconds_spread or 0):.1f} %"
+        rows.add_row("throughput", f"{trial.samples_per_second:,.1f} samples/s")
+        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms {spread}")
+    rows.add_row("allocator retries", str(trial.allocator_retries))
+    console.print(rows)
+    if trial.breakdown is not None:
+        console.print(_breakdown("At the peak", trial.breakdown))
+
+
+def print_models(entries: Iterable[ModelEntry]) -> None:
+    """The model catalog."""
+    table = _table("id", "name", "type", "parameters", "Hugging Face id", "description")
+    for entry in entries:
+        shown = (entry.id, entry.name, entry.type, f"{entry.parameters:,}", entry.huggingface_id, entry.description)
+        table.add_row(*shown)
+    _console().print(table)
+
+
+def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
+    """The GPU catalog."""
+    table = _table("id", "name", "memory", "compute", "price used", "other prices")
+    for entry in entries:
+        price = entry.price
+        others = "; ".join(other.describe() for other in entry.prices if other != price)
+        name = f"[green]{entry.name} (here)[/green]" if entry.id in here else entry.name
+        memory = f"{gib(entry.memory_bytes):.1f} GiB"
+        table.add_row(entry.id, name, memory, entry.compute_capability, price.describe() if price else "none", others)
+    _console().print(table)
+
+
+def print_checks(checks: Sequence[Check]) -> None:
+    """What the doctor found."""
+    console = _console()
+    marks = {"ok": "[green]✓[/green]", "warn": "[yellow]![/yellow]", "fail": "[red]✗[/red]"}
+    for check in checks:
+        console.print(f"{marks[check.status]} [bold]{check.name}[/bold]  {check.found}")
+        if check.advice:
+            console.print(f"  [dim]→ {check.advice}[/dim]")
+
+
+def print_backward(result: BackwardCheck) -> None:
+    """The three peaks and the verdict."""
+    console = _console()
+    rows = _facts()
+    rows.add_row("forward only, no_grad", format_bytes(result.forward_bytes))
+    rows.add_row("forward and backward", format_bytes(result.forward_backward_bytes))
+    rows.add_row("full step", format_bytes(result.full_step_bytes))
+    rows.add_row("ratio", f"{result.ratio:.2f}x at batch {result.batch_size} (published: 2 to 3x)")
+    console.print(rows)
+    color = {"PASS": "green", "WARN": "yellow", "FAIL": "red"}[result.verdict]
+    console.print(f"  [{color} bold]{result.verdict}[/{color} bold]: {result.explanation}")
+
+
+def print_compile(result: CompileCheck) -> None:
+    """Eager beside compiled."""
+    console = _console()
+    table = _table("", "eager", "compiled")
+    pair = (result.eager, result.compiled)
+    table.add_row("step", *(f"{1e3 * (t.step_seconds or 0):,.1f} ms" for t in pair))
+    table.add_row("throughput", *(f"{t.samples_per_second or 0:,.1f} samples/s" for t in pair))
+    table.add_row("peak allocated", *(format_bytes(t.peak_allocated_bytes) for t in pair))
+    console.print(table)
+    steps = result.pays_off_after_steps
+    pays = f"it pays off after {steps:,} steps" if steps is not None else "it does not pay off here"
+    console.print(f"  {result.speedup:.2f}x, compiled in {result.compile_seconds:.1f} s: {pays}.")
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _heading(request: Request, info: ProbeInfo, source: str) -> Rule:
+    model = f"{request.entry.name}{' (small stand-in)' if info.small else ''}"
+    memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
+    parts = (model, info.sample, request.recipe.describe(), f"{info.device_name} {memory}", source)
+    return Rule(Text(" · ".join(parts), style="bold"), style="dim", align="left")
+
+
+def _memory_bars(result: Analysis) -> Table:
+    table = _facts()
+    total = result.target_bytes
+    rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
+    for label, trial, color in rows:
+        if trial is None or not trial.fits:
+            table.add_row(label, f"batch {result.current_batch_size}", "does not fit", "")
+            continue
+        waste = result.waste(trial)
+        filled = round(BAR_WIDTH * (1 - waste.fraction))
+        bar = Text("█" * filled, style=color) + Text("░" * (BAR_WIDTH - filled), style="dim")
+        used = f"{format_bytes(trial.peak_allocated_bytes)} of {format_bytes(total)}"
+        verdict = (
+            f"{100 * waste.fraction:.1f} % wasted" if label == "today" else f"{100 * (1 - waste.fraction):.1f} % used"
+        )
+        table.add_row(label, f"batch {trial.batch_size}", bar, f"{used}, {verdict}")
+    return table
+
+
+def _batch_sizes(result: Analysis) -> Table:
+    table = _facts()
+    exact = {
+        "memory": f"{result.max_batch_size + 1} runs out of memory",
+        "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
+        "caller": "as far as --max-batch allowed",
+    }[result.limited_by]
+    table.add_row(
+        "maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {result.batch_ratio:.1f}x today's batch"
+    )
+    best = result.recommended
+    if best is None:
+        table.add_row("recommended", "none", f"no size keeps a margin of {100 * result.margin:g} %")
+        return table
+    speed = f"{best.samples_per_second or 0:,.1f} samples/s"
+    table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", f"{speed}, {_gain(result)}")
+    if result.savings is not None and result.price is not None:
+        saved, usage = result.savings, result.usage
+        each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
+        people = f", {usage.people} people" if usage.people > 1 else ""
+        money = f"${saved.per_run_usd:,.2f} a run, ${saved.per_year_usd:,.0f} a year"
+        table.add_row("saves", money, f"at {result.price.describe()}; {each}{people}")
+    return table
+
+
+def _gain(result: Analysis) -> str:
+    if result.speedup is None:
+        return f"today's batch {result.current_batch_size} was not timed"
+    if result.speedup < 1.05:
+        return "no faster than today: the batch size is not what slows you down"
+    return f"{result.speedup:.2f}x faster than today, measured"
+
+
+def _curve(result: Analysis) -> Padding:
+    timed = [trial for trial in result.curve if trial.samples_per_second]
+    best = max((trial.samples_per_second or 0.0 for trial in timed), default=0.0)
+    table = _table("batch", "allocated", "reserved", "samples/s", "", "")
+    for trial in timed:
+        speed = trial.samples_per_second or 0.0
+        spark = SPARKS[min(int(speed / best * len(SPARKS)), len(SPARKS) - 1)] if best else ""
+        marks = [
+            *(["today"] if trial.batch_size == result.current_batch_size else []),
+            *(["[green]recommended[/green]"] if trial == result.recommended else []),
+            *(["maximum"] if trial.batch_size == result.max_batch_size else []),
+            *(["[yellow]thrashing[/yellow]"] if trial.batch_size in result.thrashing else []),
+        ]
+        memory = (format_bytes(trial.peak_allocated_bytes), format_bytes(trial.peak_reserved_bytes))
+        table.add_row(str(trial.batch_size), *memory, f"{speed:,.1f}", f"[cyan]{spark}[/cyan]", ", ".join(marks))
+    return Padding(table, (0, 0))
+
+
+def _breakdown(title: str, breakdown: Breakdown) -> Table:
+    table = _table(title, "")
+    for name, label in PARTS.items():
+        size = getattr(breakdown, name)
+        if size:
+            table.add_row(label, format_bytes(size))
+    table.add_row("[bold]all that the device holds[/bold]", f"[bold]{format_bytes(breakdown.total_bytes)}[/bold]")
+    return table
+
+
+def _notes(result: Analysis) -> list[str]:
+    notes = ["Batches are synthetic: speed and savings leave the data loader out and are upper bounds."]
+    if result.info.small:
+        notes.append("There is no GPU here: this was a small stand-in of the model, really trained on the CPU.")
+    if result.thrashing:
+        sizes = ", ".join(map(str, sorted(result.thrashing)))
+        notes.append(
+            f"Thrashing at batch {sizes}: it trains, but the allocator frees and refills its cache every step."
+        )
+    if result.price is None and result.savings is None:
+        notes.append("No price is known for this device: give --price-per-hour to see savings.")
+    return notes
+
+
+def _facts() -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    table.add_column(style="dim")
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
+    for column in columns:
+        table.add_column(column)
+    return table
