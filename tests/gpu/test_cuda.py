@@ -1,4 +1,4 @@
-"""What only a real GPU can show. Sizes are small, so that the whole file takes about a minute."""
+"""What only a real GPU can show. Most tests share this process, because starting a worker takes seconds."""
 
 import os
 import signal
@@ -8,34 +8,51 @@ import threading
 import time
 
 import pytest
+import torch
 
 import memorymark as mm
-from memorymark.devices import nvml
+from memorymark.builtin import builtin_workload
+from memorymark.devices import nvml, open_device
+from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.remote import RemoteProbe
+from memorymark.search import find_maximum
 from memorymark.units import GIB, MIB
 
 pytestmark = pytest.mark.gpu
 
+CAP_BYTES = 4 * GIB
+BERT_BYTES = 109_483_778 * 4
 
-def capped(model, cap_gib=4.0, **recipe):
-    target = mm.Target(device="cuda", memory_cap_bytes=int(cap_gib * GIB))
+
+@pytest.fixture(autouse=True)
+def no_cap_left_behind():
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def capped(model, cap_bytes=CAP_BYTES, **recipe):
+    target = mm.Target(device="cuda", memory_cap_bytes=cap_bytes)
     return mm.Request(model=model, recipe=mm.Recipe(**recipe), target=target)
 
 
-def test_breakdown_adds_up_to_what_the_device_holds():
-    _, trial = mm.measure(capped("bert"), 32)
-    assert trial.breakdown.total_bytes == trial.device_bytes
-    assert trial.breakdown.weights_bytes == pytest.approx(109_483_778 * 4, rel=0.01)
-    assert trial.breakdown.optimizer_state_bytes == pytest.approx(2 * 109_483_778 * 4, rel=0.01)
-    assert trial.breakdown.activations_bytes > 0.3 * trial.peak_allocated_bytes
-    assert min(vars(trial.breakdown).values()) >= 0
+def probe_for(request):
+    return MeasuredProbe(builtin_workload(request), request.recipe, open_device(request.target))
+
+
+def test_breakdown_names_what_the_device_holds_and_adds_up():
+    trial = probe_for(capped("bert")).measure(32)
+    parts = trial.breakdown
+    assert parts.total_bytes == trial.device_bytes
+    assert parts.weights_bytes == pytest.approx(BERT_BYTES, rel=0.01)
+    assert parts.optimizer_state_bytes == pytest.approx(2 * BERT_BYTES, rel=0.01)
+    assert parts.activations_bytes > 0.3 * trial.peak_allocated_bytes
+    assert min(vars(parts).values()) >= 0
+    assert 300 * MIB < parts.context_bytes < 2 * GIB
     assert trial.peak_allocated_bytes <= trial.peak_reserved_bytes < trial.device_bytes
-    assert 300 * MIB < trial.breakdown.context_bytes < 2 * GIB
 
 
-def test_gradients_are_at_the_peak_when_the_optimizer_makes_it():
-    _, trial = mm.measure(capped("bert"), 1)
-    assert trial.breakdown.gradients_bytes == pytest.approx(109_483_778 * 4, rel=0.01)
+def test_gradients_are_alive_at_the_peak_when_the_optimizer_makes_it():
+    parts = probe_for(capped("bert")).measure(1).breakdown
+    assert parts.gradients_bytes == pytest.approx(BERT_BYTES, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -50,29 +67,43 @@ def test_gradients_are_at_the_peak_when_the_optimizer_makes_it():
     ],
 )
 def test_maximum_is_exact_under_every_recipe(recipe):
-    request = capped("bert", **recipe)
-    result = mm.analyze(request, max_batch=None)
-    assert result.max_is_exact and result.limited_by == "memory"
-    assert result.at(result.max_batch_size).fits
-    assert result.recommended.peak_reserved_bytes <= 0.95 * 4 * GIB
-    assert result.recommended.allocator_retries == 0
+    probe = probe_for(capped("bert", cap_bytes=3 * GIB, **recipe))
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
+    assert found.exact and found.blocker.failure.kind == "memory"
+    assert probe.measure(found.maximum).fits
+    assert not probe.measure(found.maximum + 2).fits
+    assert probe.clean
 
 
-def test_channels_last_and_bf16_run_on_resnet():
-    _, plain = mm.measure(capped("resnet", precision="bf16"), 64)
-    _, better = mm.measure(capped("resnet", precision="bf16", channels_last=True), 64)
-    assert plain.fits and better.fits
+def test_channels_last_speeds_resnet_up_in_bf16():
+    plain = probe_for(capped("resnet", precision="bf16")).measure(64)
+    better = probe_for(capped("resnet", precision="bf16", channels_last=True)).measure(64)
     assert better.samples_per_second > plain.samples_per_second
 
 
 def test_memory_returns_to_the_baseline_after_out_of_memory():
-    with RemoteProbe(capped("bert")) as probe:
-        first = probe.measure(8)
-        worker = probe.pid
-        assert not probe.try_batch(2000).fits
-        again = probe.measure(8)
-        assert probe.pid == worker, "the worker was replaced, so memory was left behind"
-    assert again.peak_allocated_bytes == first.peak_allocated_bytes
+    probe = probe_for(capped("bert"))
+    first = probe.measure(8)
+    assert not probe.try_batch(2000).fits
+    assert probe.clean
+    assert probe.measure(8).peak_allocated_bytes == first.peak_allocated_bytes
+
+
+def test_model_that_does_not_fit_says_by_how_much():
+    probe = probe_for(capped("bert", cap_bytes=GIB))
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
+    assert found.maximum == 0
+    assert 0 < found.trials[-1].failure.shortfall_bytes < GIB
+
+
+def test_weights_beyond_the_cap_are_refused_when_building():
+    with pytest.raises(mm.DoesNotFitError, match="weights of bert alone"):
+        probe_for(capped("bert", cap_bytes=GIB // 4))
+
+
+def test_cap_above_the_gpu_is_a_usage_error():
+    with pytest.raises(mm.UsageError, match="lower it"):
+        open_device(mm.Target(device="cuda", memory_cap_bytes=2**50))
 
 
 def test_killed_worker_gives_the_memory_back():
@@ -87,36 +118,45 @@ def test_killed_worker_gives_the_memory_back():
     assert nvml.used_bytes(0) < before + 100 * MIB
 
 
-def test_ctrl_c_leaves_no_worker_and_no_memory_behind():
+def test_ctrl_c_leaves_no_memory_behind():
     before = nvml.used_bytes(0)
     code = "import memorymark as mm; mm.analyze(mm.Request(model='bert'))"
-    caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+    caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     while nvml.used_bytes(0) < before + GIB:
-        time.sleep(0.2)
+        time.sleep(0.1)
     caller.send_signal(signal.SIGINT)
     assert caller.wait(timeout=30) != 0
-    caller.stderr.close()
     time.sleep(1)
     assert nvml.used_bytes(0) < before + 100 * MIB
 
 
 def test_what_others_hold_is_seen_and_respected():
-    hog = "import torch, time; x = torch.empty(20 * 2**30, dtype=torch.uint8, device='cuda'); print('ok', flush=True); time.sleep(300)"
-    other = subprocess.Popen([sys.executable, "-c", hog], stdout=subprocess.PIPE)
-    try:
-        other.stdout.readline()
-        info, trial = mm.measure(mm.Request(model="resnet", target=mm.Target(device="cuda")), 8)
-    finally:
-        other.kill()
-        other.wait()
-        other.stdout.close()
+    torch.cuda.empty_cache()
+    hog = torch.empty(20 * GIB, dtype=torch.uint8, device="cuda")
+    info, trial = mm.measure(mm.Request(model="resnet", target=mm.Target(device="cuda")), 8)
+    del hog
     assert trial.breakdown.other_processes_bytes > 20 * GIB
     assert info.capacity_bytes < info.total_bytes - 20 * GIB
     assert trial.breakdown.total_bytes == trial.device_bytes
 
 
 def test_launch_limit_is_not_called_memory():
-    # 2**31 tokens of one id each cannot be indexed by every kernel, but nothing here is short of memory.
-    with RemoteProbe(mm.Request(model="bert", seq_len=1, target=mm.Target(device="cuda"))) as probe:
-        trial = probe.try_batch(70_000)
-    assert trial.fits or trial.failure.kind in ("limit", "memory")
+    class TooManyBlocks(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(1, 1)
+
+        def forward(self, x):
+            # Reflection padding puts the batch on the grid's third axis, which ends at 65,535.
+            return self.linear(torch.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect")[..., :1]).mean()
+
+    workload = mm.Workload(
+        build=TooManyBlocks,
+        batch=lambda size, device: {"x": torch.rand(size, 1, 4, 4, device=device)},
+        loss=lambda model, batch: model(**batch),
+    )
+    probe = MeasuredProbe(workload, mm.Recipe(), open_device(mm.Target(device="cuda")))
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, limit=200_000)
+    if found.maximum < 200_000:
+        assert found.blocker.failure.kind == "limit"
+        assert found.maximum == 65_535
