@@ -9,7 +9,6 @@ from memorymark.catalog import Price
 from memorymark.cost import Savings, Usage, savings
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
-from memorymark.search import SearchResult
 from memorymark.throughput import recommend, thrashing_sizes
 from memorymark.trial import Trial
 from memorymark.units import MIB, gib
@@ -38,8 +37,6 @@ class Analysis:
     info: ProbeInfo
     trials: list[Trial]
     max_batch_size: int
-    max_is_exact: bool
-    limited_by: str
     current_batch_size: int
     margin: float
     usage: Usage
@@ -66,6 +63,17 @@ class Analysis:
         trial = self.at(self.max_batch_size)
         assert trial is not None  # noqa: S101 - the search never returns a size that was not run
         return trial
+
+    @property
+    def limited_by(self) -> str:
+        """What stops a larger batch: ``memory``, a launch ``limit``, or the ``caller``, who wanted no larger one."""
+        failures = [t.failure for t in self.trials if t.batch_size == self.max_batch_size + 1 and t.failure]
+        return failures[0].kind if failures else "caller"
+
+    @property
+    def max_is_exact(self) -> bool:
+        """Whether the next size was run and failed."""
+        return self.limited_by != "caller"
 
     @property
     def current(self) -> Trial | None:
@@ -159,12 +167,6 @@ class Analysis:
             "versions": self.info.versions,
             "seconds": self.seconds,
         }
-
-
-def limited_by(found: SearchResult) -> str:
-    """What stops a larger batch: ``memory``, a launch ``limit``, or the ``caller``."""
-    blocker = found.blocker
-    return "caller" if blocker is None or blocker.failure is None else blocker.failure.kind
 
 
 def _result_row(trial: Trial) -> dict[str, Any]:

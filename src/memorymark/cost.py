@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ class Usage:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value <= 0:
-                raise UsageError(f"--{name.replace('_', '-')} must be above 0, not {value:g}.")
+            if not 0 < value < math.inf:
+                raise UsageError(f"--{name.replace('_', '-')} must be a number above 0, not {value:g}.")
 
     def to_dict(self) -> dict[str, Any]:
         """The usage as JSON types."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis, limited_by
+from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis
 from memorymark.catalog import Price, match_gpu
 from memorymark.cost import Usage
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
@@ -65,8 +66,6 @@ def analyze(
         info=info,
         trials=log.trials,
         max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
-        max_is_exact=found.exact,
-        limited_by=limited_by(found),
         current_batch_size=current_batch_size,
         margin=margin,
         usage=usage or Usage(),
@@ -99,8 +98,8 @@ def measure(
 def find_price(info: ProbeInfo, price_per_hour: float | None) -> Price | None:
     """The caller's price, or the catalog's for the GPU that is here."""
     if price_per_hour is not None:
-        if price_per_hour < 0:
-            raise UsageError(f"--price-per-hour cannot be negative, and is {price_per_hour:g}.")
+        if not 0 <= price_per_hour < math.inf:
+            raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {price_per_hour:g}.")
         return Price(price_per_hour, "as given")
     gpu = match_gpu(info.device_name)
     return gpu.price if gpu else None

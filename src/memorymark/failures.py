@@ -11,6 +11,11 @@ from memorymark.units import GIB, KIB, MIB, format_bytes
 OUT_OF_MEMORY = (
     "CUDA out of memory",
     "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "Triton Error [CUDA]: out of memory",
+    "Cuda failure 2 'out of memory'",
+    "cudaErrorMemoryAllocation",
+    "CUFFT_ALLOC_FAILED",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
@@ -34,11 +39,10 @@ LAUNCH_LIMIT = (
     "INT_MAX",
     "exceeds the maximum grid size",
     "Tensor is too large",
-    "too many elements",
 )
 
-_UNITS = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
-_REQUESTED = re.compile(r"Tried to allocate ([\d.]+) (bytes|[KMG]iB)")
+_UNITS = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 2**40}
+_REQUESTED = re.compile(r"[Tt]ried to allocate ([\d.]+) (bytes|[KMGT]iB)")
 _FREE = re.compile(r"of which ([\d.]+) (bytes|[KMG]iB) is free")
 _ALLOWED = re.compile(r"([\d.]+) (bytes|[KMG]iB) allowed")
 _ALLOCATED = re.compile(r"([\d.]+) (bytes|[KMG]iB) is allocated by PyTorch")

@@ -27,20 +27,15 @@ class Request:
 
     def __post_init__(self) -> None:
         entry = self.entry
-        for option, value, owner in (
-            ("--seq-len", self.seq_len, "nlp"),
-            ("--image-size", self.image_size, "vision"),
-        ):
+        sizes = (("--seq-len", self.seq_len, "nlp"), ("--image-size", self.image_size, "vision"))
+        for option, value, owner in sizes:
             if value is None:
                 continue
-            if value < 1:
-                raise UsageError(f"{option} must be 1 or more, not {value}.")
             if entry.type != owner:
                 raise UsageError(f"{option} does not apply to {entry.id}, which is a {entry.type} model; drop it.")
-        if self.seq_len is not None and self.seq_len > entry.max_sample_size:
-            raise UsageError(
-                f"{entry.id} takes at most {entry.max_sample_size} tokens; lower --seq-len {self.seq_len}."
-            )
+            if not 1 <= value <= entry.max_sample_size:
+                limits = f"1 to {entry.max_sample_size} {entry.sample_unit}"
+                raise UsageError(f"{entry.id} takes {limits}; {option} {value} is outside of that.")
         if self.recipe.channels_last and entry.type != "vision":
             raise UsageError(f"--channels-last is for image models and {entry.id} is none; drop it.")
 

@@ -25,6 +25,8 @@ UNUSABLE_FRACTION_LARGE = 0.0045
 UNUSABLE_BYTES_LARGE = GIB // 4
 # The first stride after the jump, as a part of the size: about what the jump misses by.
 STRIDE_FRACTION = 0.004
+# Two trials make a line only if the smaller is at most this part of the larger.
+APART = 0.6
 NO_LIMIT = 2**31 - 1
 
 
@@ -81,6 +83,7 @@ class _Search:
         self._fitting: list[Trial] = []
         self._last_fits = False
         self._stride = 0
+        self._surprise = 1
         self._seen_failure = False
 
     @property
@@ -114,8 +117,12 @@ class _Search:
         middle = (self.low + self.high) // 2
         if not self._last_fits:
             return max(self.high - stride, middle)
-        # Past the ceiling the tensors alone would exceed the capacity: worth one trial more, no more.
-        ceiling = max(self._meets(self._capacity_bytes), self.low + 1)
+        # Past the ceiling the tensors alone would exceed the capacity. If they do and it fits all the same, the
+        # capacity was wrong: from there on, each surprise doubles the next stride.
+        ceiling = self._meets(self._capacity_bytes)
+        if ceiling <= self.low:
+            self._surprise *= 2
+            return min(self.low + self._surprise // 2, middle)
         return min(max(self.low + stride, self.guess()), ceiling, middle)
 
     def guess(self) -> int:
@@ -127,17 +134,18 @@ class _Search:
         return self._meets(self._capacity_bytes - unusable_bytes)
 
     def _meets(self, memory_bytes: float) -> int:
-        """Where the line through the last two fitting trials reaches ``memory_bytes``."""
+        """Where the line through the largest fitting trial and one well below it reaches ``memory_bytes``."""
         last = self._fitting[-1]
         size, peak = last.batch_size, _growing_peak_bytes(last)
-        if len(self._fitting) == 1:
-            # Gradients, which do not grow with the batch, make the peak of so small a step: go by its forward pass.
-            size_before, peak_before, peak = 0, last.resting_bytes, last.forward_peak_bytes
-        elif len(self._fitting) == 2:
-            size_before, peak_before = 0, last.resting_bytes
+        # Neighbours would give a slope of noise, and the first trial is so small that gradients, which do not grow
+        # with the batch, made its peak.
+        below = [trial for trial in self._fitting[1:] if trial.batch_size <= APART * size]
+        if below:
+            size_before, peak_before = below[-1].batch_size, _growing_peak_bytes(below[-1])
         else:
-            before = self._fitting[-2]
-            size_before, peak_before = before.batch_size, _growing_peak_bytes(before)
+            size_before, peak_before = 0, last.resting_bytes
+        if len(self._fitting) == 1:
+            peak = last.forward_peak_bytes
         bytes_per_sample = (peak - peak_before) / (size - size_before)
         return int(size + (memory_bytes - peak) / bytes_per_sample) if bytes_per_sample > 0 else 2 * size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from memorymark.errors import UsageError
@@ -16,8 +17,7 @@ class Target:
     memory_cap_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        kind, _, index = self.device.partition(":")
-        if kind not in ("auto", "cuda", "mps", "cpu") or (index and not (kind == "cuda" and index.isdigit())):
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]+)?", self.device):
             raise UsageError(f"unknown device {self.device!r}; use auto, cuda, cuda:N, mps or cpu.")
         if self.memory_cap_bytes is not None and self.memory_cap_bytes <= 0:
             raise UsageError(f"--memory-gib must be above 0, not {self.memory_cap_bytes / GIB:g}.")

@@ -15,7 +15,7 @@ TIME_JUMP = 1.25
 def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, safe_size: int) -> list[Trial]:
     """Measures today's size, the largest, the largest with a margin, powers of two between, and near the bend.
 
-    Starts with the largest: if it fails now, one less takes its place, because the edge can be blurred.
+    Starts with the largest: if it fails now, because the edge can be blurred, a smaller one takes its place.
     """
     trials: dict[int, Trial] = {}
 
@@ -24,8 +24,9 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
             trials[size] = measure(size)
         return trials[size]
 
+    step_down = 1
     while maximum > 1 and not at(maximum).fits:
-        maximum -= 1
+        maximum, step_down = max(maximum - step_down, 1), 2 * step_down
     powers = [2**n for n in range(maximum.bit_length()) if 8 <= 2**n < maximum]
     for size in sorted({current, min(safe_size, maximum), *(powers or range(1, maximum + 1))}, reverse=True):
         if 1 <= size <= maximum:

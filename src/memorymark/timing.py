@@ -25,7 +25,8 @@ def time_until_steady(time_steps: Callable[[int], list[float]]) -> StepTime:
     """Times windows of steps until the median of one moves less than 5 % against the one before.
 
     ``time_steps(n)`` runs n steps and gives the seconds of each. Slow drift (clocks, autotuning, a warming
-    allocator) shows as one window differing from the next; the answer comes from the last two.
+    allocator) shows as one window differing from the next. The answer comes from the last two windows if they agree,
+    and from the last one if time ran out before.
     """
     windows: list[list[float]] = [time_steps(WINDOW_STEPS)]
     while True:
@@ -35,6 +36,6 @@ def time_until_steady(time_steps: Callable[[int], list[float]]) -> StepTime:
         steady = abs(later - earlier) < STEADY_CHANGE * earlier
         if steady or steps >= MAX_STEPS or sum(map(sum, windows)) > MAX_SECONDS:
             break
-    seconds = windows[-2] + windows[-1]
+    seconds = windows[-2] + windows[-1] if steady else windows[-1]
     low, middle, high = quantiles(seconds, n=4)
     return StepTime(middle, (high - low) / middle, steps)

@@ -83,8 +83,13 @@ def all_gpus() -> tuple[GpuEntry, ...]:
 
 
 def match_gpu(device_name: str) -> GpuEntry | None:
-    """The catalog's entry for a name as the driver gives it, such as ``NVIDIA A100-SXM4-40GB``."""
+    """The catalog's entry for a name as the driver gives it, such as ``NVIDIA A100-SXM4-40GB``.
+
+    A slice of a GPU (MIG, vGPU) or a laptop's namesake is another thing, with another memory and price.
+    """
+    if "MIG" in device_name or "Laptop" in device_name:
+        return None
     for gpu in all_gpus():
-        if any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", device_name) for part in gpu.matches):
+        if any(re.search(rf"(?<!\w){re.escape(part)}(?![\w-])", device_name) for part in gpu.matches):
             return gpu
     return None
