@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
 
@@ -52,6 +53,8 @@ def main() -> None:
     times, advice = [], []
     for model, recipe in cases:
         result = analyze(model, recipe)
+        if "out" in flags():
+            Path(flags()["out"], f"{model}_{recipe}.json").write_text(json.dumps(result))
         seconds = [f"{result['seconds'][stage]:.1f}" for stage in STAGES]
         wall = f"{result['wall_seconds']:.1f}"
         times.append([model, recipe, *seconds, wall, len(result["trials"]), f"{result['host_gib']:.1f}"])

@@ -43,8 +43,8 @@ class Bench:
 def ours(bench: Bench) -> tuple[int, int]:
     from memorymark.search import find_maximum
 
-    info = bench.probe.info
-    found = find_maximum(bench.probe.try_batch, info.capacity_bytes)
+    probe = bench.probe
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
     assert found.exact
     return found.maximum, len(found.trials)
 

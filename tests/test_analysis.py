@@ -2,12 +2,11 @@ import json
 
 import pytest
 
-from memorymark.analysis import Analysis, limited_by
+from memorymark.analysis import Analysis
 from memorymark.catalog import Price
 from memorymark.cost import Usage
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
-from memorymark.search import SearchResult
 from memorymark.trial import Breakdown, Failure, Trial
 from memorymark.units import GIB
 
@@ -50,8 +49,6 @@ def analysis(**changes):
         "info": info,
         "trials": SEARCHED + TIMED,
         "max_batch_size": 64,
-        "max_is_exact": True,
-        "limited_by": "memory",
         "current_batch_size": 16,
         "margin": 0.05,
         "usage": Usage(hours_per_run=3, runs_per_year=10, people=2),
@@ -161,10 +158,14 @@ def test_the_document_survives_json_and_its_trials_can_be_read_back():
 
 @pytest.mark.parametrize("kind", ["memory", "limit"])
 def test_the_failure_of_the_next_size_is_what_limits(kind):
-    found = SearchResult(64, exact=True, trials=[failed(66, "memory"), trial(64, 19), failed(65, kind)])
+    result = analysis(trials=[failed(66, "memory"), failed(65, kind), *TIMED])
 
-    assert limited_by(found) == kind
+    assert result.limited_by == kind
+    assert result.max_is_exact
 
 
 def test_without_a_failure_of_the_next_size_the_caller_set_the_limit():
-    assert limited_by(SearchResult(64, exact=False, trials=[trial(64, 19)])) == "caller"
+    result = analysis(trials=[trial(4, 2), *TIMED])
+
+    assert result.limited_by == "caller"
+    assert not result.max_is_exact

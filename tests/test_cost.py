@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from memorymark.cost import Savings, Usage, savings
@@ -20,7 +22,7 @@ def test_the_default_usage_is_one_person_with_a_hundred_runs_of_two_hours():
 
 
 @pytest.mark.parametrize("field", ["hours_per_run", "runs_per_year", "people"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_usage_must_be_positive_and_the_error_names_the_option(field, value):
-    with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} must be above 0, not {value}"):
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_usage_must_be_a_positive_number_and_the_error_names_the_option(field, value):
+    with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} must be a number above 0, not {value}"):
         Usage(**{field: value})

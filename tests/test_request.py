@@ -13,9 +13,10 @@ from memorymark.units import GIB
     ("options", "complaint"),
     [
         ({"model": "llama-900b"}, "unknown model 'llama-900b'"),
-        ({"model": "bert", "seq_len": 0}, "--seq-len must be 1 or more, not 0"),
-        ({"model": "resnet", "image_size": -1}, "--image-size must be 1 or more, not -1"),
-        ({"model": "bert", "seq_len": 513}, "at most 512 tokens"),
+        ({"model": "bert", "seq_len": 0}, "bert takes 1 to 512 tokens; --seq-len 0 is outside"),
+        ({"model": "resnet", "image_size": -1}, "resnet takes 1 to 4096 pixels; --image-size -1 is outside"),
+        ({"model": "bert", "seq_len": 513}, "bert takes 1 to 512 tokens; --seq-len 513 is outside"),
+        ({"model": "resnet", "image_size": 4097}, "resnet takes 1 to 4096 pixels; --image-size 4097 is outside"),
         ({"model": "bert", "image_size": 224}, "--image-size does not apply to bert"),
         ({"model": "resnet", "seq_len": 128}, "--seq-len does not apply to resnet"),
         ({"model": "gpt2", "recipe": Recipe(channels_last=True)}, "--channels-last is for image models"),
@@ -26,8 +27,9 @@ def test_what_the_model_cannot_do_is_refused(options, complaint):
         Request(**options)
 
 
-def test_the_longest_sequence_is_allowed():
+def test_the_longest_sequence_and_the_largest_image_are_allowed():
     assert Request(model="bert", seq_len=512).seq_len == 512
+    assert Request(model="resnet", image_size=4096).image_size == 4096
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:0", "cuda:12"])
@@ -35,7 +37,7 @@ def test_devices_are_accepted_by_kind_and_index(device):
     assert Target(device=device).device == device
 
 
-@pytest.mark.parametrize("device", ["", "tpu", "cuda0", "cuda:one", "cuda:-1", "cuda:0:1", "cpu:0"])
+@pytest.mark.parametrize("device", ["", "tpu", "cuda0", "cuda:one", "cuda:-1", "cuda:0:1", "cuda:", "cpu:0", "cpu:"])
 def test_unknown_devices_are_refused(device):
     with pytest.raises(UsageError, match="use auto, cuda, cuda:N, mps or cpu"):
         Target(device=device)

@@ -64,4 +64,13 @@ def test_steps_that_never_settle_end_at_the_most_steps():
 def test_slow_steps_that_never_settle_end_when_the_time_is_used_up():
     slow = MAX_SECONDS / WINDOW_STEPS / 2
 
-    assert time_until_steady(Steps(constant(slow), constant(2 * slow), constant(slow))).steps == 2 * WINDOW_STEPS
+    timed = time_until_steady(Steps(constant(slow), constant(2 * slow), constant(slow)))
+
+    assert timed.steps == 2 * WINDOW_STEPS
+
+
+def test_if_time_runs_out_the_answer_is_the_last_window_alone():
+    timed = time_until_steady(Steps(constant(MAX_SECONDS), [1.0, 2.0, 2.0, 3.0]))
+
+    assert timed.seconds == pytest.approx(2.0)
+    assert timed.spread == pytest.approx(0.75)

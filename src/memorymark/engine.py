@@ -50,6 +50,7 @@ def analyze(
         found = find_maximum(
             log.watching("search", probe.try_batch),
             info.capacity_bytes,
+            forecast=probe.forecast,
             limit=max_batch or NO_LIMIT,
         )
         if found.maximum == 0:

@@ -1,14 +1,16 @@
 """Finds the largest batch that trains, in as few trials as it can. Pure Python, no torch.
 
-Peak memory is close to ``a + b x batch`` once activations outgrow gradients. A few small trials give a and b, a
-jump lands near the answer, and short strides close in until one size has been seen to fit and the next to fail.
-Whatever the memory curve really looks like, the answer is a size that ran; where fitting is monotone, it is exact.
+Two small trials tell enough to jump near the answer: by the probe's own forecast if it has one, else by a line, for
+peak memory is close to ``a + b x batch`` once activations outgrow gradients. Short strides then close in until one
+size has been seen to fit and the next to fail. Whatever the memory curve really looks like, the answer is a size that
+ran; where fitting is monotone, it is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import gcd
 
 from memorymark.trial import Trial
 from memorymark.units import GIB
@@ -17,7 +19,7 @@ from memorymark.units import GIB
 # lets the optimizer's state settle densely, not scattered over blocks that activations have left behind.
 FIRST_BATCH = 2
 # Before the jump, trials at these parts of the guess: far enough apart for a good slope, small enough to be quick.
-LADDER = (0.08, 0.33)
+LADDER = (0.2, 0.4)
 # What fragmentation keeps the allocator from using at the edge: a part of the capacity that shrinks as it grows.
 # Seen on an H200: 170 to 440 MiB of 21.7 GiB, 900 MiB of 139 GiB.
 UNUSABLE_FRACTION_SMALL = 0.016
@@ -48,13 +50,18 @@ class SearchResult:
 
 
 def find_maximum(
-    run: Callable[[int], Trial], capacity_bytes: int, *, limit: int = NO_LIMIT, first: int = FIRST_BATCH
+    run: Callable[[int], Trial],
+    capacity_bytes: int,
+    *,
+    forecast: Callable[[], int | None] = lambda: None,
+    limit: int = NO_LIMIT,
+    first: int = FIRST_BATCH,
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
-    ``capacity_bytes`` only steers the guesses; whether a size fits is for ``run`` to say.
+    ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say.
     """
-    search = _Search(capacity_bytes, limit + 1)
+    search = _Search(capacity_bytes, limit + 1, forecast)
     size = min(first, limit)
     trials = []
     while search.open:
@@ -68,7 +75,7 @@ def find_maximum(
 
 def size_within(trials: list[Trial], memory_bytes: float) -> int:
     """The largest size that should keep within ``memory_bytes``, judged by the trials that fit; not a promise."""
-    search = _Search(int(memory_bytes), NO_LIMIT)
+    search = _Search(int(memory_bytes), NO_LIMIT, lambda: None)
     for trial in sorted((t for t in trials if t.fits), key=lambda t: t.batch_size):
         search.learn(trial)
     return max(search.guess(), 1)
@@ -77,9 +84,10 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
 class _Search:
     """What is known so far: ``low`` fits, ``high`` failed (or is one past the limit)."""
 
-    def __init__(self, capacity_bytes: int, high: int) -> None:
+    def __init__(self, capacity_bytes: int, high: int, forecast: Callable[[], int | None]) -> None:
         self.low, self.high = 0, high
-        self._capacity_bytes = capacity_bytes
+        self._capacity_bytes, self._forecast = capacity_bytes, forecast
+        self._forecasted = False
         self._fitting: list[Trial] = []
         self._last_fits = False
         self._stride = 0
@@ -104,8 +112,11 @@ class _Search:
             size = self.high // 2
         elif self._stride:
             size = self._closer()
+        elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
+            size, self._stride, self._forecasted = forecast, 1, True
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
-            size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
+            rung = max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low)
+            size = min(_without_small_factors(rung), self.guess())
         else:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
@@ -123,7 +134,8 @@ class _Search:
         if ceiling <= self.low:
             self._surprise *= 2
             return min(self.low + self._surprise // 2, middle)
-        return min(max(self.low + stride, self.guess()), ceiling, middle)
+        reach = self.low + stride
+        return min(reach if self._forecasted else max(reach, self.guess()), ceiling, middle)
 
     def guess(self) -> int:
         """The size at which the peak meets what the allocator can really use."""
@@ -148,6 +160,17 @@ class _Search:
             peak = last.forward_peak_bytes
         bytes_per_sample = (peak - peak_before) / (size - size_before)
         return int(size + (memory_bytes - peak) / bytes_per_sample) if bytes_per_sample > 0 else 2 * size
+
+
+def _without_small_factors(size: int) -> int:
+    """The next size that shares no factor with the usual dimensions of a model.
+
+    A block that grows with the batch then never has the size of another block at the first trial's batch, and a
+    forecast can tell the one from the other.
+    """
+    while gcd(size, 2 * 3 * 5 * 7) > 1:
+        size += 1
+    return size
 
 
 def _growing_peak_bytes(trial: Trial) -> int:

@@ -69,6 +69,10 @@ class Worker:
         trial = self._probe.try_batch(batch_size)
         return {"trial": trial.to_dict(), "clean": self._probe.clean}
 
+    def forecast(self) -> dict[str, Any]:
+        """The largest batch that should fit."""
+        return {"maximum": self._probe.forecast()}
+
     def measure(self, batch_size: int) -> dict[str, Any]:
         """A full trial."""
         trial = self._probe.measure(batch_size)

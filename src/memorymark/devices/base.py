@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import torch
 
+    from memorymark.predict.allocator import Segment
     from memorymark.trace import Phase, Trace
 
 
@@ -67,6 +68,9 @@ class Device(Protocol):
 
     def held_bytes(self) -> int:
         """All that the device holds now, by whomever."""
+
+    def layout(self) -> list[Segment] | None:
+        """How the allocator's memory lies now; ``None`` if it is not one that can be modelled."""
 
     def record(self) -> Recorder:
         """Starts writing down allocations."""

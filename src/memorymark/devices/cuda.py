@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
@@ -11,10 +12,10 @@ import torch
 
 from memorymark.devices import nvml
 from memorymark.devices.base import MemoryReading
+from memorymark.predict.allocator import Segment
 from memorymark.trace import Phase, Trace
 
-# The allocator counts in blocks of this size.
-BLOCK_BYTES = 512
+ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 # A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.
 MARK_BYTES = 509
 
@@ -74,6 +75,20 @@ class CudaDevice:
         free, total = torch.cuda.mem_get_info(self.torch_device)
         return total - free
 
+    def layout(self) -> list[Segment] | None:
+        """The allocator's segments, as long as it works in its default way."""
+        if any(os.environ.get(name) for name in ALLOCATOR_SETTINGS):
+            return None
+        return [
+            Segment(
+                address=segment["address"],
+                small=segment["segment_type"] == "small",
+                blocks=tuple((block["size"], block["state"] != "inactive") for block in segment["blocks"]),
+            )
+            for segment in torch.cuda.memory_snapshot()
+            if segment["device"] == self.torch_device.index
+        ]
+
     def record(self) -> CudaRecorder:
         """Switches the allocator's history on."""
         return CudaRecorder(self.torch_device)
@@ -126,14 +141,13 @@ class CudaRecorder:
         marks: set[int] = set()
         for entry in history:
             action, address, requested = entry["action"], entry.get("addr", 0), entry["size"]
-            blocks = -(-requested // BLOCK_BYTES)
             if action == "alloc" and requested == MARK_BYTES:
                 marks.add(address)
                 trace.marks.append((next(phases), len(trace.events)))
             elif action == "alloc":
-                trace.events.append((address, blocks * BLOCK_BYTES))
+                trace.events.append((address, requested))
             elif action == "free_requested" and address in marks:
                 marks.discard(address)
             elif action == "free_requested":
-                trace.events.append((address, -blocks * BLOCK_BYTES))
+                trace.events.append((address, -requested))
         return trace

@@ -121,6 +121,9 @@ class TrackedDevice:
         """The counted bytes: what else the host holds is none of the step's business."""
         return self._tracker.allocated_bytes
 
+    def layout(self) -> None:
+        """There is no caching allocator to model."""
+
     def record(self) -> TrackedRecorder:
         """Starts writing down what the tracker counts."""
         return TrackedRecorder(self._tracker)

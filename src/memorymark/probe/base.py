@@ -37,5 +37,8 @@ class Probe(Protocol):
     def try_batch(self, batch_size: int) -> Trial:
         """The quick question: does it fit, and at what peak? No timing, no breakdown."""
 
+    def forecast(self) -> int | None:
+        """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said."""
+
     def measure(self, batch_size: int) -> Trial:
         """The whole answer, with breakdown and time."""

@@ -12,6 +12,8 @@ from memorymark.devices import Device
 from memorymark.errors import DoesNotFitError
 from memorymark.failures import classify
 from memorymark.guard import unharmed
+from memorymark.predict.allocator import Segment
+from memorymark.predict.forecast import Recording, forecast_maximum
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.step import TrainingStep
@@ -46,6 +48,9 @@ class MeasuredProbe:
         self._step = self._build(workload)
         self._baseline_bytes = device.reading().allocated_bytes
         self._completed = False
+        self._recording = True
+        self._recordings: list[Recording] = []
+        self._layout: list[Segment] = []
         self.info = ProbeInfo(
             device_kind=device.kind,
             device_name=device.name,
@@ -64,6 +69,17 @@ class MeasuredProbe:
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps: does it fit, and at what peak?"""
         return self._run(batch_size, QUICK_STEPS, in_full=False)
+
+    def forecast(self) -> int | None:
+        """The largest batch that fits by a replay of the last two trials; ``None`` if they were not recorded.
+
+        Trials are recorded until this has been answered.
+        """
+        if len(self._recordings) < 2:
+            return None
+        self._recording = False
+        smaller, larger = sorted(self._recordings[-2:], key=lambda recording: recording.batch_size)
+        return forecast_maximum(smaller, larger, self._layout, self._device.capacity_bytes())
 
     def measure(self, batch_size: int) -> Trial:
         """Three steps with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
@@ -111,14 +127,19 @@ class MeasuredProbe:
 
     def _run(self, batch_size: int, steps: int, *, in_full: bool) -> Trial:
         self._device.reset()
+        layout = self._device.layout() if self._recording else None
         meter = _PeakMeter(self._device)
         failure: Failure | None = None
         try:
             with self._device.counting():
-                for _ in range(steps - in_full):
+                for _ in range(steps - 1):
                     self._step(batch_size, meter.on_phase)
                     meter.steps += 1
-                recording = self._recorded_step(batch_size, meter) if in_full else None
+                if in_full or layout is not None:
+                    trace, owners = self._recorded_step(batch_size, meter)
+                else:
+                    self._step(batch_size, meter.on_phase)
+                meter.steps += 1
                 time = self._timed(batch_size) if in_full else {}
                 self._device.synchronize()
         except Exception as error:
@@ -132,7 +153,10 @@ class MeasuredProbe:
             return trial
         self._completed = True
         self._baseline_bytes = self._device.reading().allocated_bytes
-        return trial if recording is None else replace(trial, breakdown=self._breakdown(trial, *recording), **time)
+        if layout is not None:
+            self._layout = layout
+            self._recordings.append(Recording(batch_size, trace))
+        return replace(trial, breakdown=self._breakdown(trial, trace, owners), **time) if in_full else trial
 
     def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:
         recorder = self._device.record()
@@ -146,7 +170,6 @@ class MeasuredProbe:
 
         try:
             self._step(batch_size, on_phase)
-            meter.steps += 1
         finally:
             trace = recorder.finish()
         return trace, owners

@@ -46,6 +46,11 @@ class RemoteProbe:
         """Does it fit?"""
         return self._trial("try_batch", batch_size)
 
+    def forecast(self) -> int | None:
+        """The largest batch that should fit."""
+        answer: int | None = self.call("forecast")["maximum"]
+        return answer
+
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
         return self._trial("measure", batch_size)

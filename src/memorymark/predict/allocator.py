@@ -1,0 +1,160 @@
+"""A model of torch's caching allocator for CUDA, in its default configuration.
+
+Fed with the requests and frees of a training step it gives the same peaks as the real one, to the byte, and says
+whether the step would have run out of memory under a given capacity. The rules are those of
+c10/cuda/CUDACachingAllocator: sizes are rounded up to 512 bytes; small and large requests have pools of their own;
+the best-fitting free block is taken and split; free neighbours merge; segments stay cached until they are needed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+from memorymark.units import MIB
+
+ROUND_BYTES = 512
+SMALL_REQUEST_BYTES = MIB
+SMALL_SEGMENT_BYTES = 2 * MIB
+MEDIUM_SEGMENT_BYTES = 20 * MIB
+OWN_SEGMENT_FROM_BYTES = 10 * MIB
+SEGMENT_ROUND_BYTES = 2 * MIB
+
+
+class OutOfMemory(Exception):  # noqa: N818 - the name every allocator gives it
+    """The capacity does not hold what was asked for, even with every unused segment given back."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment as it was found: where it is, and its blocks in order, each with its size and whether it is in use."""
+
+    address: int
+    small: bool
+    blocks: tuple[tuple[int, bool], ...]
+
+
+class Block:
+    """A part of a segment, in use or free, between its neighbours."""
+
+    __slots__ = ("address", "after", "before", "free", "size", "small")
+
+    def __init__(self, address: int, size: int, *, small: bool) -> None:
+        self.address, self.size, self.small, self.free = address, size, small, False
+        self.before: Block | None = None
+        self.after: Block | None = None
+
+
+Pool = list[tuple[int, int, Block]]
+"""Free blocks by size, then address."""
+
+
+class CachingAllocator:
+    """The allocator's state: what is allocated, what is reserved, and their peaks."""
+
+    def __init__(self, capacity_bytes: int | None = None) -> None:
+        self.capacity_bytes = capacity_bytes
+        self.allocated_bytes = self.reserved_bytes = 0
+        self.peak_allocated_bytes = self.peak_reserved_bytes = 0
+        self.retries = 0
+        self._small: Pool = []
+        self._large: Pool = []
+        self._next_address = 0
+
+    def allocate(self, requested_bytes: int) -> Block:
+        """Hands out a block; raises ``OutOfMemory``."""
+        size = max(-(-requested_bytes // ROUND_BYTES), 1) * ROUND_BYTES
+        small = size <= SMALL_REQUEST_BYTES
+        pool = self._pool(small=small)
+        at = bisect_left(pool, (size,))
+        block = pool.pop(at)[2] if at < len(pool) else self._new_segment(size)
+        block.free = False
+        rest = block.size - size
+        if rest >= ROUND_BYTES if small else rest > SMALL_REQUEST_BYTES:
+            self._split(block, size, pool)
+        self.allocated_bytes += block.size
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
+        return block
+
+    def free(self, block: Block) -> None:
+        """Takes a block back and joins it with its free neighbours."""
+        self.allocated_bytes -= block.size
+        pool = self._pool(small=block.small)
+        block.free = True
+        before, after = block.before, block.after
+        if before is not None and before.free:
+            del pool[bisect_left(pool, (before.size, before.address))]
+            block.address, block.size = before.address, block.size + before.size
+            block.before = before.before
+            if block.before is not None:
+                block.before.after = block
+        if after is not None and after.free:
+            del pool[bisect_left(pool, (after.size, after.address))]
+            block.size += after.size
+            block.after = after.after
+            if block.after is not None:
+                block.after.before = block
+        insort(pool, (block.size, block.address, block))
+
+    def empty_cache(self) -> None:
+        """Gives every segment back that holds nothing."""
+        for pool in (self._small, self._large):
+            kept = [entry for entry in pool if entry[2].before is not None or entry[2].after is not None]
+            self.reserved_bytes -= sum(entry[0] for entry in pool) - sum(entry[0] for entry in kept)
+            pool[:] = kept
+
+    def reset_peaks(self) -> None:
+        """Starts the peaks anew from what is held now."""
+        self.peak_allocated_bytes, self.peak_reserved_bytes = self.allocated_bytes, self.reserved_bytes
+
+    def add_segment(self, segment: Segment) -> None:
+        """Puts a segment there as it was found."""
+        before, address = None, segment.address
+        for size, in_use in segment.blocks:
+            block = Block(address, size, small=segment.small)
+            block.free, block.before = not in_use, before
+            if before is not None:
+                before.after = block
+            before, address = block, address + size
+            self.reserved_bytes += size
+            if in_use:
+                self.allocated_bytes += size
+            else:
+                insort(self._pool(small=segment.small), (size, block.address, block))
+        self._next_address = max(self._next_address, address)
+        self.reset_peaks()
+
+    def _pool(self, *, small: bool) -> Pool:
+        return self._small if small else self._large
+
+    def _new_segment(self, size: int) -> Block:
+        small = size <= SMALL_REQUEST_BYTES
+        if small:
+            size = SMALL_SEGMENT_BYTES
+        elif size < OWN_SEGMENT_FROM_BYTES:
+            size = MEDIUM_SEGMENT_BYTES
+        else:
+            size = -(-size // SEGMENT_ROUND_BYTES) * SEGMENT_ROUND_BYTES
+        if self.capacity_bytes is not None and self.reserved_bytes + size > self.capacity_bytes:
+            self.empty_cache()
+            self.retries += 1
+            if self.reserved_bytes + size > self.capacity_bytes:
+                raise OutOfMemory
+        self.reserved_bytes += size
+        self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
+        return Block(self._segment_address(size), size, small=small)
+
+    def _segment_address(self, size: int) -> int:
+        """Where the driver puts a new segment. It matters only where free blocks of one size compete."""
+        address = self._next_address
+        self._next_address += size
+        return address
+
+    def _split(self, block: Block, size: int, pool: Pool) -> None:
+        rest = Block(block.address + size, block.size - size, small=block.small)
+        rest.free = True
+        rest.before, rest.after = block, block.after
+        if rest.after is not None:
+            rest.after.before = rest
+        block.after, block.size = rest, size
+        insort(pool, (rest.size, rest.address, rest))

@@ -1,0 +1,132 @@
+"""Replays two recorded steps at batch sizes that were not run, to say which is the largest that fits.
+
+A training step asks for the same blocks in the same order at every batch size, only larger ones. Two recordings give
+each request's size as ``base + slope x batch``; the allocator's model then runs the step at any size, from the real
+layout of weights and optimizer state. Where kernels choose another way at another size, the larger recording leads:
+a size that the smaller one also asked for does not depend on the batch, any other grows in proportion to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
+from memorymark.trace import Trace
+
+STEPS = 2
+MAX_BATCH = 2**24
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One step at one batch size."""
+
+    batch_size: int
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A block that is asked for; its size grows with the batch. ``brief`` ones are given back at once."""
+
+    base: float
+    slope: float
+    brief: bool = False
+
+    def bytes_at(self, batch_size: int) -> int:
+        return max(round(self.base + self.slope * batch_size), 1)
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """A step's shape without its sizes: requests by number, frees as ``-1 - number``, scratch space by position."""
+
+    order: list[int]
+    sizes: list[int]
+    scratch: dict[int, list[int]]
+
+
+def forecast_maximum(smaller: Recording, larger: Recording, segments: Sequence[Segment], capacity_bytes: int) -> int:
+    """The largest batch whose steps fit, by the model; 0 if not even one sample does."""
+    script = _script(smaller, larger)
+    fits, fails = 0, larger.batch_size
+    while _fits(script, fails, segments, capacity_bytes) and fails <= MAX_BATCH:
+        fits, fails = fails, 2 * fails
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        if _fits(script, middle, segments, capacity_bytes):
+            fits = middle
+        else:
+            fails = middle
+    return fits
+
+
+def _fits(script: list[_Request | int], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> bool:
+    allocator = CachingAllocator(capacity_bytes)
+    for segment in segments:
+        allocator.add_segment(segment)
+    try:
+        for _ in range(STEPS):
+            _run(script, batch_size, allocator)
+    except OutOfMemory:
+        return False
+    return True
+
+
+def _run(script: list[_Request | int], batch_size: int, allocator: CachingAllocator) -> None:
+    blocks: list[Block] = []
+    for action in script:
+        if isinstance(action, int):
+            allocator.free(blocks[action])
+        elif action.brief:
+            allocator.free(allocator.allocate(action.bytes_at(batch_size)))
+        else:
+            blocks.append(allocator.allocate(action.bytes_at(batch_size)))
+
+
+def _script(smaller: Recording, larger: Recording) -> list[_Request | int]:
+    """The step as actions: requests in order, and the numbers of those that are freed."""
+    few, many = _outline(smaller.trace), _outline(larger.trace)
+    same_order = few.order == many.order
+    seen_before = {size for _, size in smaller.trace.events if size > 0}
+
+    def grown(size: int, size_before: int, *, brief: bool = False) -> _Request:
+        slope = (size - size_before) / (larger.batch_size - smaller.batch_size)
+        return _Request(size - slope * larger.batch_size, slope, brief)
+
+    def scaled(size: int, *, brief: bool = False) -> _Request:
+        return _Request(size, 0.0, brief) if size in seen_before else _Request(0.0, size / larger.batch_size, brief)
+
+    script: list[_Request | int] = []
+    for position, number in enumerate(many.order):
+        before, now = few.scratch.get(position, []), many.scratch.get(position, [])
+        if same_order and len(before) == len(now):
+            script += [grown(size, size_before, brief=True) for size, size_before in zip(now, before, strict=True)]
+        else:
+            script += [scaled(size, brief=True) for size in now]
+        if number < 0:
+            script.append(-1 - number)
+        else:
+            script.append(grown(many.sizes[number], few.sizes[number]) if same_order else scaled(many.sizes[number]))
+    return script
+
+
+def _outline(trace: Trace) -> _Outline:
+    outline = _Outline([], [], {})
+    numbers: dict[object, int] = {}
+    events = trace.events
+    index = 0
+    while index < len(events):
+        key, size = events[index]
+        given_back_at_once = size > 0 and index + 1 < len(events) and events[index + 1] == (key, -size)
+        if given_back_at_once:
+            outline.scratch.setdefault(len(outline.order), []).append(size)
+        elif size > 0:
+            numbers[key] = len(outline.sizes)
+            outline.order.append(len(outline.sizes))
+            outline.sizes.append(size)
+        elif key in numbers:
+            outline.order.append(-1 - numbers.pop(key))
+        index += 2 if given_back_at_once else 1
+    return outline
