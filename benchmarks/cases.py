@@ -52,7 +52,10 @@ def fresh_all(run: Callable[..., T], jobs: Sequence[tuple[object, ...]]) -> list
 
 
 def _send_result(sender: Connection, run: Callable[..., T], arguments: tuple[object, ...]) -> None:
-    sender.send(run(*arguments))
+    try:
+        sender.send(run(*arguments))
+    except Exception as error:
+        sender.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
 
 
 def flags() -> dict[str, str]:

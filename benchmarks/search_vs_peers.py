@@ -145,12 +145,17 @@ def main() -> None:
     contenders = flags()["only"].split(",") if "only" in flags() else CONTENDERS
     cases = [tuple(flags()["case"].split(":"))] if "case" in flags() else FIVE_CASES
     cap_gib = None if "uncapped" in flags() else CAP_GIB
-    preload()
+    if contenders != ["ours"]:
+        preload()
     rows = []
     for model, recipe in cases:
         answers = {name: fresh(run_one, name, model, recipe, cap_gib) for name in contenders}
         mine = answers.get("ours")
         for name, answer in answers.items():
+            if "error" in answer:
+                rows.append([model, recipe, name, f"crashed: {answer['error']}", *[""] * 5])
+                print(rows[-1], flush=True)
+                continue
             gain = f"{answer['seconds'] / mine['seconds']:.1f}x" if mine else ""
             off = f"{100 * (answer['found'] / mine['found'] - 1):+.1f} %" if mine else ""
             timed = [f"{answer['seconds']:.2f}", f"{answer['with_build']:.2f}"]

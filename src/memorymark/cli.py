@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Annotated
 
@@ -55,5 +56,6 @@ def main() -> None:
             trials = [trial.to_dict() for trial in error.trials]
             typer.echo(json.dumps({"status": "error", "error": str(error), "trials": trials}, indent=2))
         else:
-            typer.secho(f"Error: {error}", err=True, fg="red")
+            color = None if os.environ.get("NO_COLOR") else "red"
+            typer.secho(f"Error: {error}", err=True, fg=color)
         sys.exit(error.exit_code)

@@ -40,6 +40,7 @@ def analyze(
     _require_positive("--max-batch", max_batch)
     if not 0 <= margin < 1:
         raise UsageError(f"--margin is a fraction from 0 to below 1, not {margin:g}.")
+    given_price = _given_price(price_per_hour)
     log = _TrialLog(on_event)
     start = time.perf_counter()
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
@@ -70,7 +71,7 @@ def analyze(
         current_batch_size=current_batch_size,
         margin=margin,
         usage=usage or Usage(),
-        price=find_price(info, price_per_hour),
+        price=given_price or _catalog_price(info),
         seconds={
             **info.seconds,
             "start": ready - start - sum(info.seconds.values()),
@@ -96,12 +97,15 @@ def measure(
         return probe.info, probe.measure(batch_size)
 
 
-def find_price(info: ProbeInfo, price_per_hour: float | None) -> Price | None:
-    """The caller's price, or the catalog's for the GPU that is here."""
-    if price_per_hour is not None:
-        if not 0 <= price_per_hour < math.inf:
-            raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {price_per_hour:g}.")
-        return Price(price_per_hour, "as given")
+def _given_price(price_per_hour: float | None) -> Price | None:
+    if price_per_hour is None:
+        return None
+    if not 0 <= price_per_hour < math.inf:
+        raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {price_per_hour:g}.")
+    return Price(price_per_hour, "as given")
+
+
+def _catalog_price(info: ProbeInfo) -> Price | None:
     gpu = match_gpu(info.device_name)
     return gpu.price if gpu else None
 

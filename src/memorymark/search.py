@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import gcd
 
 from memorymark.trial import Trial
 from memorymark.units import GIB
@@ -19,7 +18,7 @@ from memorymark.units import GIB
 # lets the optimizer's state settle densely, not scattered over blocks that activations have left behind.
 FIRST_BATCH = 2
 # Before the jump, trials at these parts of the guess: far enough apart for a good slope, small enough to be quick.
-LADDER = (0.2, 0.4)
+LADDER = (0.17, 0.32)
 # What fragmentation keeps the allocator from using at the edge: a part of the capacity that shrinks as it grows.
 # Seen on an H200: 170 to 440 MiB of 21.7 GiB, 900 MiB of 139 GiB.
 UNUSABLE_FRACTION_SMALL = 0.016
@@ -115,8 +114,7 @@ class _Search:
         elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
             size, self._stride, self._forecasted = forecast, 1, True
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
-            rung = max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low)
-            size = min(_without_small_factors(rung), self.guess())
+            size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
         else:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
@@ -160,17 +158,6 @@ class _Search:
             peak = last.forward_peak_bytes
         bytes_per_sample = (peak - peak_before) / (size - size_before)
         return int(size + (memory_bytes - peak) / bytes_per_sample) if bytes_per_sample > 0 else 2 * size
-
-
-def _without_small_factors(size: int) -> int:
-    """The next size that shares no factor with the usual dimensions of a model.
-
-    A block that grows with the batch then never has the size of another block at the first trial's batch, and a
-    forecast can tell the one from the other.
-    """
-    while gcd(size, 2 * 3 * 5 * 7) > 1:
-        size += 1
-    return size
 
 
 def _growing_peak_bytes(trial: Trial) -> int:

@@ -24,9 +24,7 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
             trials[size] = measure(size)
         return trials[size]
 
-    step_down = 1
-    while maximum > 1 and not at(maximum).fits:
-        maximum, step_down = max(maximum - step_down, 1), 2 * step_down
+    maximum = _largest_fitting(at, maximum)
     powers = [2**n for n in range(maximum.bit_length()) if 8 <= 2**n < maximum]
     for size in sorted({current, min(safe_size, maximum), *(powers or range(1, maximum + 1))}, reverse=True):
         if 1 <= size <= maximum:
@@ -38,6 +36,20 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
     if below is not None and min(fast) - below > 1:
         at((below + min(fast)) // 2)
     return sorted(trials.values(), key=lambda trial: trial.batch_size)
+
+
+def _largest_fitting(at: Callable[[int], Trial], maximum: int) -> int:
+    """Goes down from a maximum that may fail now, in doubling strides, and closes in on the edge from below."""
+    fails, stride = maximum + 1, 1
+    while not at(maximum).fits and maximum > 1:
+        fails, maximum, stride = maximum, max(maximum - stride, 1), 2 * stride
+    while fails - maximum > 1:
+        middle = (maximum + fails) // 2
+        if at(middle).fits:
+            maximum = middle
+        else:
+            fails = middle
+    return maximum
 
 
 def recommend(trials: Iterable[Trial], safe_bytes: float) -> Trial | None:

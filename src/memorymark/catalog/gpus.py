@@ -85,9 +85,9 @@ def all_gpus() -> tuple[GpuEntry, ...]:
 def match_gpu(device_name: str) -> GpuEntry | None:
     """The catalog's entry for a name as the driver gives it, such as ``NVIDIA A100-SXM4-40GB``.
 
-    A slice of a GPU (MIG, vGPU) or a laptop's namesake is another thing, with another memory and price.
+    A slice of a GPU (MIG, vGPU) or a namesake (for laptops, for export) is another thing, with another memory and price.
     """
-    if "MIG" in device_name or "Laptop" in device_name:
+    if any(word in device_name.split() for word in ("MIG", "Laptop", "D")):
         return None
     for gpu in all_gpus():
         if any(re.search(rf"(?<!\w){re.escape(part)}(?![\w-])", device_name) for part in gpu.matches):

@@ -2,8 +2,9 @@
 
 A training step asks for the same blocks in the same order at every batch size, only larger ones. Two recordings give
 each request's size as ``base + slope x batch``; the allocator's model then runs the step at any size, from the real
-layout of weights and optimizer state. Where kernels choose another way at another size, the larger recording leads:
-a size that the smaller one also asked for does not depend on the batch, any other grows in proportion to it.
+layout of weights and optimizer state. Scratch space, which is given back at once, may come and go with the kernels
+that are chosen: where it differs, the larger recording's is scaled. Where more than that differs, as between very
+small and larger batches, there is no forecast.
 """
 
 from __future__ import annotations
@@ -47,11 +48,15 @@ class _Outline:
     scratch: dict[int, list[int]]
 
 
-def forecast_maximum(smaller: Recording, larger: Recording, segments: Sequence[Segment], capacity_bytes: int) -> int:
-    """The largest batch whose steps fit, by the model; 0 if not even one sample does."""
+def forecast_maximum(
+    smaller: Recording, larger: Recording, segments: Sequence[Segment], capacity_bytes: int
+) -> int | None:
+    """The largest batch whose steps fit, by the model; ``None`` if the two steps are not of the same shape."""
     script = _script(smaller, larger)
+    if script is None:
+        return None
     fits, fails = 0, larger.batch_size
-    while _fits(script, fails, segments, capacity_bytes) and fails <= MAX_BATCH:
+    while fails <= MAX_BATCH and _fits(script, fails, segments, capacity_bytes):
         fits, fails = fails, 2 * fails
     while fails - fits > 1:
         middle = (fits + fails) // 2
@@ -85,30 +90,24 @@ def _run(script: list[_Request | int], batch_size: int, allocator: CachingAlloca
             blocks.append(allocator.allocate(action.bytes_at(batch_size)))
 
 
-def _script(smaller: Recording, larger: Recording) -> list[_Request | int]:
+def _script(smaller: Recording, larger: Recording) -> list[_Request | int] | None:
     """The step as actions: requests in order, and the numbers of those that are freed."""
     few, many = _outline(smaller.trace), _outline(larger.trace)
-    same_order = few.order == many.order
-    seen_before = {size for _, size in smaller.trace.events if size > 0}
+    if few.order != many.order or smaller.batch_size >= larger.batch_size:
+        return None
 
-    def grown(size: int, size_before: int, *, brief: bool = False) -> _Request:
+    def request(size: int, size_before: int, *, brief: bool = False) -> _Request:
         slope = (size - size_before) / (larger.batch_size - smaller.batch_size)
         return _Request(size - slope * larger.batch_size, slope, brief)
-
-    def scaled(size: int, *, brief: bool = False) -> _Request:
-        return _Request(size, 0.0, brief) if size in seen_before else _Request(0.0, size / larger.batch_size, brief)
 
     script: list[_Request | int] = []
     for position, number in enumerate(many.order):
         before, now = few.scratch.get(position, []), many.scratch.get(position, [])
-        if same_order and len(before) == len(now):
-            script += [grown(size, size_before, brief=True) for size, size_before in zip(now, before, strict=True)]
+        if len(before) == len(now):
+            script += [request(size, size_before, brief=True) for size, size_before in zip(now, before, strict=True)]
         else:
-            script += [scaled(size, brief=True) for size in now]
-        if number < 0:
-            script.append(-1 - number)
-        else:
-            script.append(grown(many.sizes[number], few.sizes[number]) if same_order else scaled(many.sizes[number]))
+            script += [_Request(0.0, size / larger.batch_size, brief=True) for size in now]
+        script.append(request(many.sizes[number], few.sizes[number]) if number >= 0 else -1 - number)
     return script
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from memorymark.devices import Device
-from memorymark.errors import DoesNotFitError
+from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.failures import classify
 from memorymark.guard import unharmed
 from memorymark.predict.allocator import Segment
@@ -40,6 +40,11 @@ class MeasuredProbe:
     def __init__(self, workload: Workload, recipe: Recipe, device: Device, *, preserve: bool = False) -> None:
         self.clean = True
         self._device, self._recipe = device, recipe
+        if recipe.compile and device.kind != "cuda":
+            raise UsageError(
+                f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by operation; "
+                "use a CUDA GPU or drop --compile."
+            )
         self._stack = ExitStack()
         if preserve:
             model = workload.build()

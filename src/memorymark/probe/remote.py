@@ -143,6 +143,8 @@ class _WorkerProcess:
                 "the worker was killed (signal 9), most likely because the host ran out of memory; "
                 "free some, or lower --max-batch."
             )
+        if code == -signal.SIGILL:
+            return "the worker met an instruction that this processor lacks; try --precision fp32."
         how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").strip().splitlines()

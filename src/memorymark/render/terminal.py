@@ -144,7 +144,8 @@ def _memory_bars(result: Analysis) -> Table:
     rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
     for label, trial, color in rows:
         if trial is None or not trial.fits:
-            table.add_row(label, f"batch {result.current_batch_size}", "does not fit", "")
+            missing = "does not fit" if result.max_is_exact else "was not tried"
+            table.add_row(label, f"batch {result.current_batch_size}", missing, "")
             continue
         waste = result.waste(trial)
         filled = round(BAR_WIDTH * (1 - waste.fraction))
@@ -173,7 +174,7 @@ def _batch_sizes(result: Analysis) -> Table:
         return table
     speed = f"{best.samples_per_second or 0:,.1f} samples/s"
     table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", f"{speed}, {_gain(result)}")
-    if result.savings is not None and result.price is not None:
+    if result.savings is not None and result.price is not None and result.savings.per_run_usd > 0:
         saved, usage = result.savings, result.usage
         each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
         people = f", {usage.people} people" if usage.people > 1 else ""
@@ -220,13 +221,12 @@ def _breakdown(title: str, breakdown: Breakdown) -> Table:
 
 def _notes(result: Analysis) -> list[str]:
     notes = ["Batches are synthetic: speed and savings leave the data loader out and are upper bounds."]
-    if result.info.small:
-        notes.append("There is no GPU here: this was a small stand-in of the model, really trained on the CPU.")
+    if result.info.device_kind == "cpu":
+        model = "a small stand-in of the model" if result.info.small else "the model"
+        notes.append(f"No GPU was used: {model} was really trained on the CPU.")
     if result.thrashing:
         sizes = ", ".join(map(str, sorted(result.thrashing)))
-        notes.append(
-            f"Thrashing at batch {sizes}: it trains, but the allocator frees and refills its cache every step."
-        )
+        notes.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
     if result.price is None and result.savings is None:
         notes.append("No price is known for this device: give --price-per-hour to see savings.")
     return notes
