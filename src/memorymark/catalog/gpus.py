@@ -85,7 +85,7 @@ def all_gpus() -> tuple[GpuEntry, ...]:
 def match_gpu(device_name: str) -> GpuEntry | None:
     """The catalog's entry for a name as the driver gives it, such as ``NVIDIA A100-SXM4-40GB``.
 
-    A slice of a GPU (MIG, vGPU) or a namesake (for laptops, for export) is another thing, with another memory and price.
+    A slice of a GPU (MIG, vGPU) or a namesake (for laptops, for export) has another memory and another price.
     """
     if any(word in device_name.split() for word in ("MIG", "Laptop", "D")):
         return None

@@ -9,6 +9,7 @@ the best-fitting free block is taken and split; free neighbours merge; segments 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memorymark.units import MIB
@@ -50,10 +51,15 @@ Pool = list[tuple[int, int, Block]]
 
 
 class CachingAllocator:
-    """The allocator's state: what is allocated, what is reserved, and their peaks."""
+    """The allocator's state: what is allocated, what is reserved, and their peaks.
 
-    def __init__(self, capacity_bytes: int | None = None) -> None:
+    ``segment_addresses`` says where the driver put each new segment, if that is known; it matters only where free
+    blocks of one size compete, of which the allocator takes the one with the lowest address.
+    """
+
+    def __init__(self, capacity_bytes: int | None = None, segment_addresses: Iterable[int] = ()) -> None:
         self.capacity_bytes = capacity_bytes
+        self._segment_addresses = iter(segment_addresses)
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
         self.retries = 0
@@ -142,13 +148,9 @@ class CachingAllocator:
                 raise OutOfMemory
         self.reserved_bytes += size
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
-        return Block(self._segment_address(size), size, small=small)
-
-    def _segment_address(self, size: int) -> int:
-        """Where the driver puts a new segment. It matters only where free blocks of one size compete."""
-        address = self._next_address
-        self._next_address += size
-        return address
+        address = next(self._segment_addresses, self._next_address)
+        self._next_address = max(self._next_address, address + size)
+        return Block(address, size, small=small)
 
     def _split(self, block: Block, size: int, pool: Pool) -> None:
         rest = Block(block.address + size, block.size - size, small=block.small)

@@ -101,13 +101,15 @@ def _script(smaller: Recording, larger: Recording) -> list[_Request | int] | Non
         return _Request(size - slope * larger.batch_size, slope, brief)
 
     script: list[_Request | int] = []
-    for position, number in enumerate(many.order):
+    for position in range(len(many.order) + 1):
         before, now = few.scratch.get(position, []), many.scratch.get(position, [])
         if len(before) == len(now):
             script += [request(size, size_before, brief=True) for size, size_before in zip(now, before, strict=True)]
         else:
             script += [_Request(0.0, size / larger.batch_size, brief=True) for size in now]
-        script.append(request(many.sizes[number], few.sizes[number]) if number >= 0 else -1 - number)
+        if position < len(many.order):
+            number = many.order[position]
+            script.append(request(many.sizes[number], few.sizes[number]) if number >= 0 else -1 - number)
     return script
 
 

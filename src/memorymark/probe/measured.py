@@ -42,8 +42,8 @@ class MeasuredProbe:
         self._device, self._recipe = device, recipe
         if recipe.compile and device.kind != "cuda":
             raise UsageError(
-                f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by operation; "
-                "use a CUDA GPU or drop --compile."
+                f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by "
+                "operation; use a CUDA GPU or drop --compile."
             )
         self._stack = ExitStack()
         if preserve:

@@ -1,0 +1,66 @@
+"""Analyses measured on a GPU, worked out again from their trials."""
+
+import json
+
+import pytest
+
+import memorymark as mm
+from histories import DATA
+from memorymark.probe import ProbeInfo
+
+CASES = ["bert_fp32", "gpt2_fp32", "resnet_bf16"]
+
+
+def recorded(name):
+    data = json.loads((DATA / f"h200_{name}.json").read_text())
+    trials = [mm.Trial.from_dict(trial) for trial in data["trials"]]
+    info = ProbeInfo(
+        device_kind="cuda",
+        device_name=data["gpu_name"],
+        total_bytes=150_109_880_320,
+        capacity_bytes=data["capacity_bytes"],
+        capped=True,
+        parameters=0,
+    )
+    analysis = mm.Analysis(
+        request=mm.Request(model=data["model_name"], recipe=mm.Recipe(**data["recipe"])),
+        info=info,
+        trials=trials,
+        max_batch_size=data["max_batch_size"],
+        current_batch_size=16,
+        margin=data["margin"],
+        usage=mm.Usage(),
+        price=None,
+    )
+    return data, analysis
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recommendation_and_speedup_follow_from_the_trials(name):
+    data, analysis = recorded(name)
+    assert analysis.recommended.batch_size == data["recommended_batch_size"]
+    assert analysis.speedup == pytest.approx(data["speedup"])
+    assert 1 < analysis.speedup < analysis.batch_ratio
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parts_of_every_breakdown_add_up_to_what_the_device_held(name):
+    _, analysis = recorded(name)
+    timed = [trial for trial in analysis.trials if trial.breakdown]
+    assert len(timed) >= 7
+    for trial in timed:
+        assert trial.breakdown.total_bytes == trial.device_bytes
+        assert min(vars(trial.breakdown).values()) >= 0
+
+
+def test_batch_at_which_the_allocator_retries_is_thrashing_and_not_recommended():
+    _, analysis = recorded("resnet_bf16")
+    assert analysis.thrashing == {507}
+    assert analysis.recommended.batch_size not in analysis.thrashing
+
+
+def test_largest_fitting_trial_was_run_and_the_next_one_failed():
+    for name in ("bert_fp32", "gpt2_fp32"):
+        _, analysis = recorded(name)
+        assert analysis.max_is_exact
+        assert analysis.limited_by == "memory"
