@@ -8,12 +8,14 @@ from memorymark.trial import Trial
 
 # Within this part of the best throughput, a smaller batch is as good as a larger one.
 GOOD_ENOUGH = 0.95
+# Powers of two above this part of the largest safe size would only tell the same again.
+CLEARLY_BELOW = 0.85
 # Time per sample that grows by this factor from one size to a larger one means that the allocator thrashes.
 TIME_JUMP = 1.25
 
 
 def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, safe_size: int) -> list[Trial]:
-    """Measures today's size, the largest, the largest with a margin, powers of two between, and near the bend.
+    """Measures today's size, the largest, the largest with a margin, powers of two below, and near the bend.
 
     Starts with the largest: if it fails now, because the edge can be blurred, a smaller one takes its place.
     """
@@ -25,17 +27,25 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
         return trials[size]
 
     maximum = _largest_fitting(at, maximum)
-    powers = [2**n for n in range(maximum.bit_length()) if 8 <= 2**n < maximum]
-    for size in sorted({current, min(safe_size, maximum), *(powers or range(1, maximum + 1))}, reverse=True):
-        if 1 <= size <= maximum:
+    safe_size = min(max(safe_size, 1), maximum)
+    powers = [2**n for n in range(3, maximum.bit_length()) if 2**n < CLEARLY_BELOW * safe_size]
+    for size in sorted({current, safe_size, *(powers or range(1, maximum))}, reverse=True):
+        if size <= maximum:
             at(size)
-    best = max((t.samples_per_second or 0.0 for t in trials.values()), default=0.0)
-    slow = [t.batch_size for t in trials.values() if t.fits and (t.samples_per_second or 0) < GOOD_ENOUGH * best]
-    fast = [t.batch_size for t in trials.values() if t.fits and (t.samples_per_second or 0) >= GOOD_ENOUGH * best]
-    below = max((size for size in slow if fast and size < min(fast)), default=None)
-    if below is not None and min(fast) - below > 1:
-        at((below + min(fast)) // 2)
+    bend = _bend([trial for trial in trials.values() if trial.fits])
+    if bend is not None:
+        at(bend)
     return sorted(trials.values(), key=lambda trial: trial.batch_size)
+
+
+def _bend(trials: list[Trial]) -> int | None:
+    """A size between the largest that is too slow and the smallest that is fast enough, where one is left."""
+    best = max((trial.samples_per_second or 0.0 for trial in trials), default=0.0)
+    fast = [t.batch_size for t in trials if (t.samples_per_second or 0.0) >= GOOD_ENOUGH * best]
+    slow = [t.batch_size for t in trials if fast and t.batch_size < min(fast)]
+    if not slow or min(fast) - max(slow) < 2:
+        return None
+    return (max(slow) + min(fast)) // 2
 
 
 def _largest_fitting(at: Callable[[int], Trial], maximum: int) -> int:

@@ -33,6 +33,7 @@ class Worker:
         """Builds the model of a request on its device."""
         import torch
         import transformers
+        import transformers.models.auto.modeling_auto  # the slow part, which the build would otherwise pay for
 
         from memorymark.builtin import builtin_workload, sample_size
         from memorymark.devices import open_device

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from memorymark.units import format_bytes, gib
 from memorymark.validation import BackwardCheck, CompileCheck
 
 BAR_WIDTH = 40
-SPARKS = "▁▂▃▄▅▆▇█"
+CURVE_WIDTH = 20
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
@@ -39,6 +38,7 @@ def print_analysis(result: Analysis) -> None:
     console = _console()
     console.print(_heading(result.request, result.info, result.source))
     console.print(_memory_bars(result))
+    console.print()
     console.print(_batch_sizes(result))
     console.print(_curve(result))
     if result.maximum.breakdown is not None:
@@ -131,11 +131,11 @@ def _console() -> Console:
     return Console(highlight=False)
 
 
-def _heading(request: Request, info: ProbeInfo, source: str) -> Rule:
+def _heading(request: Request, info: ProbeInfo, source: str) -> Padding:
     model = f"{request.entry.name}{' (small stand-in)' if info.small else ''}"
     memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
-    parts = (model, info.sample, request.recipe.describe(), f"{info.device_name} {memory}", source)
-    return Rule(Text(" · ".join(parts), style="bold"), style="dim", align="left")
+    parts = (info.sample, request.recipe.describe(), f"{info.device_name} {memory}", source)
+    return Padding(Text.assemble((model, "bold"), ("  " + " · ".join(parts), "dim")), (1, 2))
 
 
 def _memory_bars(result: Analysis) -> Table:
@@ -191,13 +191,12 @@ def _gain(result: Analysis) -> str:
     return f"{result.speedup:.2f}x faster than today, measured"
 
 
-def _curve(result: Analysis) -> Padding:
+def _curve(result: Analysis) -> Table:
     timed = [trial for trial in result.curve if trial.samples_per_second]
-    best = max((trial.samples_per_second or 0.0 for trial in timed), default=0.0)
-    table = _table("batch", "allocated", "reserved", "samples/s", "", "")
+    best = max((trial.samples_per_second or 0.0 for trial in timed), default=1.0)
+    table = _table("batch", "allocated", "reserved", "samples/s", "throughput", "", numbers=4)
     for trial in timed:
         speed = trial.samples_per_second or 0.0
-        spark = SPARKS[min(int(speed / best * len(SPARKS)), len(SPARKS) - 1)] if best else ""
         marks = [
             *(["today"] if trial.batch_size == result.current_batch_size else []),
             *(["[green]recommended[/green]"] if trial == result.recommended else []),
@@ -205,8 +204,9 @@ def _curve(result: Analysis) -> Padding:
             *(["[yellow]thrashing[/yellow]"] if trial.batch_size in result.thrashing else []),
         ]
         memory = (format_bytes(trial.peak_allocated_bytes), format_bytes(trial.peak_reserved_bytes))
-        table.add_row(str(trial.batch_size), *memory, f"{speed:,.1f}", f"[cyan]{spark}[/cyan]", ", ".join(marks))
-    return Padding(table, (0, 0))
+        bar = Text("█" * round(CURVE_WIDTH * speed / best), style="cyan")
+        table.add_row(str(trial.batch_size), *memory, f"{speed:,.1f}", bar, ", ".join(marks))
+    return table
 
 
 def _breakdown(title: str, breakdown: Breakdown) -> Table:
@@ -238,8 +238,9 @@ def _facts() -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
+def _table(*columns: str, numbers: int = 0) -> Table:
+    """A table whose first ``numbers`` columns hold figures."""
     table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
-    for column in columns:
-        table.add_column(column)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index < numbers else "left")
     return table
