@@ -76,15 +76,16 @@ class MeasuredProbe:
         return self._run(batch_size, QUICK_STEPS, in_full=False)
 
     def forecast(self) -> int | None:
-        """The largest batch that fits by a replay of the last two trials; ``None`` if they were not recorded.
+        """The largest batch that fits by a replay of the last two trials; ``None`` if they do not allow one.
 
-        Trials are recorded until this has been answered.
+        Trials are recorded until there is an answer.
         """
         if len(self._recordings) < 2:
             return None
-        self._recording = False
         smaller, larger = sorted(self._recordings[-2:], key=lambda recording: recording.batch_size)
-        return forecast_maximum(smaller, larger, self._layout, self._device.capacity_bytes())
+        maximum = forecast_maximum(smaller, larger, self._layout, self._device.capacity_bytes())
+        self._recording = maximum is None
+        return maximum
 
     def measure(self, batch_size: int) -> Trial:
         """Three steps with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
