@@ -52,9 +52,7 @@ def test_an_unknown_model_is_answered_with_all_that_are_known():
         ("NVIDIA L40S", "l40s"),
         ("Tesla T4", "t4"),
         ("Tesla V100-SXM2-16GB", "v100-16gb"),
-        pytest.param(
-            "Tesla V100S-PCIE-32GB", "v100-32gb", marks=pytest.mark.xfail(reason="the catalog only knows a bare V100S")
-        ),
+        ("Tesla V100S-PCIE-32GB", "v100-32gb"),
         ("NVIDIA GeForce RTX 3090", "rtx3090"),
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H200", "h200"),

@@ -45,7 +45,7 @@ def test_unknown_devices_are_refused(device):
 
 @pytest.mark.parametrize("cap", [0, -GIB])
 def test_a_memory_cap_must_leave_something(cap):
-    with pytest.raises(UsageError, match="--memory-gib must be above 0"):
+    with pytest.raises(UsageError, match="--memory-gib must be a number above 0"):
         Target(memory_cap_bytes=cap)
 
 

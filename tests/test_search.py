@@ -217,3 +217,26 @@ def test_size_within_is_at_least_one():
     trials = [trial(size, True, backward=(size + 900) * MB) for size in (1, 2, 3)]
 
     assert size_within(trials, memory_bytes=100 * MB) == 1
+
+
+@given(maximum=st.integers(1, 5_000), forecast=st.one_of(st.none(), st.integers(0, 20_000)))
+def test_the_answer_is_exact_whatever_the_forecast_says(maximum, forecast):
+    slope = CAPACITY // (maximum + 1)
+
+    result = search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: forecast)
+
+    assert (result.maximum, result.exact) == (maximum, True)
+
+
+@pytest.mark.parametrize("miss", [-1, 0, 1])
+def test_a_good_forecast_leaves_little_to_try(miss):
+    a, b, usable = REAL_CURVES[0]
+
+    def fits(size):
+        return a + b * size <= usable * 23_300
+
+    maximum = max(size for size in range(1, 300) if fits(size))
+    result = search(fits, lambda size: (a + b * size) * MB, resting=0.95 * a * MB, forecast=lambda: maximum + miss)
+
+    assert (result.maximum, result.exact) == (maximum, True)
+    assert len(result.trials) <= 5

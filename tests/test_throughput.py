@@ -1,3 +1,5 @@
+from math import log2
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,14 +43,24 @@ def test_the_curve_has_the_largest_the_safe_the_current_and_the_powers_of_two():
     assert len(measure.sizes) == len(curve)
 
 
-@pytest.mark.parametrize(
-    ("fits_up_to", "fitting", "failed"), [(99, 99, [100]), (98, 97, [99, 100]), (95, 93, [97, 99, 100])]
-)
-def test_if_the_largest_fails_now_one_below_takes_its_place_in_steps_of_1_2_4(fits_up_to, fitting, failed):
+@pytest.mark.parametrize("fits_up_to", [1, 2, 50, 95, 98, 99])
+def test_if_the_largest_fails_now_the_largest_that_fits_takes_its_place(fits_up_to):
     curve = measure_curve(Measured(flat, fits_up_to), maximum=100, current=16, safe_size=99)
 
-    assert [trial.batch_size for trial in curve if trial.fits] == [8, 16, 32, 64, fitting]
-    assert [trial.batch_size for trial in curve if not trial.fits] == failed
+    assert max(trial.batch_size for trial in curve if trial.fits) == fits_up_to
+    assert min(trial.batch_size for trial in curve if not trial.fits) == fits_up_to + 1
+
+
+@pytest.mark.parametrize(
+    "safe_size",
+    [1, 10, 2000, 3000],
+)
+def test_however_few_sizes_are_safe_few_are_timed(safe_size):
+    measure = Measured(flat, 3000)
+
+    measure_curve(measure, maximum=3000, current=16, safe_size=safe_size)
+
+    assert len(measure.sizes) <= 2 * log2(3000)
 
 
 def test_a_current_size_beyond_the_largest_is_not_run():
@@ -88,8 +100,7 @@ def test_no_size_is_measured_twice_or_above_the_maximum(speed, maximum, fits_up_
     sizes = [trial.batch_size for trial in curve]
     assert sizes == sorted(set(measure.sizes)) == sorted(measure.sizes)
     assert maximum in sizes
-    too_large_by = max(maximum - fits_up_to, 0)
-    assert max(maximum - (2 ** too_large_by.bit_length() - 1), 1) in sizes
+    assert min(maximum, max(fits_up_to, 1)) in sizes
     assert 1 <= min(sizes) <= max(sizes) <= maximum
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +19,9 @@ from memorymark.commands.models import models
 from memorymark.commands.validate import app as validate_app
 from memorymark.errors import MemoryMarkError
 from memorymark.version import __version__
+
+# What a command line that cannot be parsed raises; the module it lives in depends on the version of typer.
+CommandLineError: type[Any] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="memorymark",
@@ -48,14 +53,23 @@ def options(
 
 
 def main() -> None:
-    """Runs the command line; an error is one sentence on stderr, or JSON on stdout, and its exit code."""
+    """Runs the command line; an error is one sentence on stderr, or with --json a document on stdout."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the bars' characters still gets the report
+    as_json = "--json" in sys.argv
     try:
-        app()
+        sys.exit(app(standalone_mode=not as_json))
     except MemoryMarkError as error:
-        if "--json" in sys.argv:
-            trials = [trial.to_dict() for trial in error.trials]
-            typer.echo(json.dumps({"status": "error", "error": str(error), "trials": trials}, indent=2))
-        else:
-            color = None if os.environ.get("NO_COLOR") else "red"
-            typer.secho(f"Error: {error}", err=True, fg=color)
+        _report(str(error), as_json=as_json, trials=[trial.to_dict() for trial in error.trials])
         sys.exit(error.exit_code)
+    except CommandLineError as error:
+        _report(error.format_message(), as_json=as_json)
+        sys.exit(error.exit_code)
+
+
+def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = ()) -> None:
+    if as_json:
+        typer.echo(json.dumps({"status": "error", "error": sentence, "trials": trials}, indent=2))
+    else:
+        typer.secho(f"Error: {sentence}", err=True, fg=None if os.environ.get("NO_COLOR") else "red")

@@ -41,10 +41,11 @@ def analyze(
     if not 0 <= margin < 1:
         raise UsageError(f"--margin is a fraction from 0 to below 1, not {margin:g}.")
     given_price = _given_price(price_per_hour)
+    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
     log = _TrialLog(on_event)
     start = time.perf_counter()
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
-    with log.kept_on_error(), RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
+    with log.kept_on_error(), remote as probe:
         info = probe.info
         ready = time.perf_counter()
         on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
@@ -91,8 +92,9 @@ def measure(
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size."""
     _require_positive("--batch-size", batch_size)
+    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
-    with RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
+    with remote as probe:
         on_event(StageStarted("throughput", f"running steps at batch {batch_size}"))
         return probe.info, probe.measure(batch_size)
 

@@ -86,7 +86,7 @@ class _Search:
     def __init__(self, capacity_bytes: int, high: int, forecast: Callable[[], int | None]) -> None:
         self.low, self.high = 0, high
         self._capacity_bytes, self._forecast = capacity_bytes, forecast
-        self._forecasted = False
+        self._forecast_size = 0
         self._fitting: list[Trial] = []
         self._last_fits = False
         self._stride = 0
@@ -112,7 +112,8 @@ class _Search:
         elif self._stride:
             size = self._closer()
         elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
-            size, self._stride, self._forecasted = forecast, 1, True
+            size = self._forecast_size = forecast
+            self._stride = 1
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
             size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
         else:
@@ -133,7 +134,9 @@ class _Search:
             self._surprise *= 2
             return min(self.low + self._surprise // 2, middle)
         reach = self.low + stride
-        return min(reach if self._forecasted else max(reach, self.guess()), ceiling, middle)
+        if self.low > self._forecast_size + 1:  # there was no forecast, or it was too low to be of use
+            reach = max(reach, self.guess())
+        return min(reach, ceiling, middle)
 
     def guess(self) -> int:
         """The size at which the peak meets what the allocator can really use."""

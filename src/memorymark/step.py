@@ -26,9 +26,7 @@ class TrainingStep:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload), recipe)
         self.optimizer = make_optimizer(self.model, recipe)
-        # From a scale of 1 no gradient of a random model overflows; an overflow would skip the optimizer's step and
-        # leave its state out of what is measured.
-        self._scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if recipe.precision == "fp16" else None
+        self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model
         self._has_optimizer_state = False
 
@@ -54,6 +52,7 @@ class TrainingStep:
     def recover(self) -> None:
         """Makes the step usable after it failed half way."""
         self.model.zero_grad(set_to_none=True)
+        self._scaler = self._new_scaler()  # the old one remembers the half step
         if self.optimizer is not None and not self._has_optimizer_state:
             self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
 
@@ -70,6 +69,13 @@ class TrainingStep:
         """The optimizer's tensors on the device."""
         states = self.optimizer.state.values() if self.optimizer is not None else ()
         return (value for state in states for value in state.values() if isinstance(value, Tensor))
+
+    def _new_scaler(self) -> torch.amp.GradScaler | None:
+        if self.recipe.precision != "fp16":
+            return None
+        # From a scale of 1 no gradient of a random model overflows; an overflow would skip the optimizer's step and
+        # leave its state out of what is measured.
+        return torch.amp.GradScaler(self.device.type, init_scale=1.0)
 
     def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
         loss = self._loss(self._batch(batch_size))

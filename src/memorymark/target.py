@@ -20,4 +20,4 @@ class Target:
         if not re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]+)?", self.device):
             raise UsageError(f"unknown device {self.device!r}; use auto, cuda, cuda:N, mps or cpu.")
         if self.memory_cap_bytes is not None and self.memory_cap_bytes <= 0:
-            raise UsageError(f"--memory-gib must be above 0, not {self.memory_cap_bytes / GIB:g}.")
+            raise UsageError(f"--memory-gib must be a number above 0, not {self.memory_cap_bytes / GIB:g}.")

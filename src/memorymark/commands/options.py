@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
+from memorymark.errors import UsageError
 from memorymark.recipe import Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.target import Target
@@ -90,6 +92,8 @@ def make_request(
     memory_gib: MemoryGib = None,
 ) -> Request:
     """The shared options as a request; this signature is where they are defined."""
+    if memory_gib is not None and not 0 < memory_gib < math.inf:
+        raise UsageError(f"--memory-gib must be a number above 0, not {memory_gib:g}.")
     return Request(
         model=model,
         seq_len=seq_len,

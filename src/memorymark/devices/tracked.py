@@ -47,30 +47,34 @@ class TensorTracker(TorchDispatchMode):
         return self._serials.get(id(storage))
 
     def _count(self, storage: torch.UntypedStorage) -> None:
-        if id(storage) in self._serials:
+        size = storage.nbytes()
+        serial = self._serials.get(id(storage))
+        if serial is not None and self.alive[serial] == size:
             return
-        serial, size = self._next_serial, storage.nbytes()
+        if serial is not None:  # it was resized in place: the old block is gone
+            self._change(serial, -self.alive.pop(serial))
         if self.cap_bytes is not None and self.allocated_bytes + size > self.cap_bytes:
             free = max(self.cap_bytes - self.allocated_bytes, 0)
             raise torch.OutOfMemoryError(
                 f"out of memory. Tried to allocate {size} bytes, of which {free} bytes is free under the cap of "
                 f"{format_bytes(self.cap_bytes)}."
             )
-        self._next_serial += 1
-        self._serials[id(storage)] = serial
-        self._references[serial] = weakref.ref(storage, partial(self._forget, id(storage), serial))
+        if serial is None:
+            serial, self._next_serial = self._next_serial, self._next_serial + 1
+            self._serials[id(storage)] = serial
+            self._references[serial] = weakref.ref(storage, partial(self._forget, id(storage), serial))
         self.alive[serial] = size
-        self.allocated_bytes += size
+        self._change(serial, size)
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
-        if self.trace is not None and size:
-            self.trace.events.append((serial, size))
 
     def _forget(self, key: int, serial: int, _: object) -> None:
         del self._serials[key], self._references[serial]
-        size = self.alive.pop(serial)
-        self.allocated_bytes -= size
+        self._change(serial, -self.alive.pop(serial, 0))
+
+    def _change(self, serial: int, size: int) -> None:
+        self.allocated_bytes += size
         if self.trace is not None and size:
-            self.trace.events.append((serial, -size))
+            self.trace.events.append((serial, size))
 
 
 class TrackedDevice:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from memorymark import errors
-from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, WorkerError
 from memorymark.probe.base import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -26,6 +26,8 @@ class RemoteProbe:
     """Runs a ``MeasuredProbe`` in a child process; a context manager that leaves no process behind."""
 
     def __init__(self, request: Request, *, time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS) -> None:
+        if not 0 < time_limit_seconds <= threading.TIMEOUT_MAX:
+            raise UsageError(f"--time-limit must be a number of seconds above 0, not {time_limit_seconds:g}.")
         self._request, self._time_limit_seconds = request, time_limit_seconds
         self._worker: _WorkerProcess | None = None
         self.info: ProbeInfo

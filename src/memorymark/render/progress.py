@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from memorymark.events import Event, StageStarted
@@ -39,7 +40,7 @@ class Progress:
             self._line(_describe(event.trial))
 
     def _line(self, text: str) -> None:
-        self._console.print(f"[dim]{time.perf_counter() - self._start:6.1f} s[/dim]  {text}")
+        self._console.print(f"[dim]{time.perf_counter() - self._start:6.1f} s[/dim]  {text}", soft_wrap=True)
 
 
 def _describe(trial: Trial) -> str:
@@ -52,5 +53,5 @@ def _describe(trial: Trial) -> str:
         if trial.allocator_retries:
             words.append(f"[yellow]{trial.allocator_retries} allocator retries[/yellow]")
     elif trial.failure is not None:
-        words.append(f"[dim]{trial.failure.message}[/dim]")
+        words.append(f"[dim]{escape(trial.failure.message)}[/dim]")
     return "  ".join(words)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -37,10 +38,10 @@ def print_analysis(result: Analysis) -> None:
     """The report of an analysis."""
     console = _console()
     console.print(_heading(result.request, result.info, result.source))
-    console.print(_memory_bars(result))
+    console.print(_memory_bars(result, width=min(max(console.width - 64, 8), BAR_WIDTH)))
     console.print()
     console.print(_batch_sizes(result))
-    console.print(_curve(result))
+    console.print(_curve(result, width=min(max(console.width - 76, 8), CURVE_WIDTH)))
     if result.maximum.breakdown is not None:
         console.print(_breakdown(f"At the maximum, batch {result.max_batch_size}", result.maximum.breakdown))
     for note in _notes(result):
@@ -52,7 +53,7 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     console = _console()
     console.print(_heading(request, info, trial.source))
     if trial.failure is not None:
-        console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {trial.failure.message}")
+        console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {escape(trial.failure.message)}")
         return
     rows = _facts()
     rows.add_row("batch", str(trial.batch_size))
@@ -138,7 +139,7 @@ def _heading(request: Request, info: ProbeInfo, source: str) -> Padding:
     return Padding(Text.assemble((model, "bold"), ("  " + " · ".join(parts), "dim")), (1, 2))
 
 
-def _memory_bars(result: Analysis) -> Table:
+def _memory_bars(result: Analysis, width: int) -> Table:
     table = _facts()
     total = result.target_bytes
     rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
@@ -148,8 +149,8 @@ def _memory_bars(result: Analysis) -> Table:
             table.add_row(label, f"batch {result.current_batch_size}", missing, "")
             continue
         waste = result.waste(trial)
-        filled = round(BAR_WIDTH * (1 - waste.fraction))
-        bar = Text("█" * filled, style=color) + Text("░" * (BAR_WIDTH - filled), style="dim")
+        filled = round(width * (1 - waste.fraction))
+        bar = Text("█" * filled, style=color) + Text("░" * (width - filled), style="dim")
         used = f"{format_bytes(trial.peak_allocated_bytes)} of {format_bytes(total)}"
         verdict = (
             f"{100 * waste.fraction:.1f} % wasted" if label == "today" else f"{100 * (1 - waste.fraction):.1f} % used"
@@ -191,7 +192,7 @@ def _gain(result: Analysis) -> str:
     return f"{result.speedup:.2f}x faster than today, measured"
 
 
-def _curve(result: Analysis) -> Table:
+def _curve(result: Analysis, width: int) -> Table:
     timed = [trial for trial in result.curve if trial.samples_per_second]
     best = max((trial.samples_per_second or 0.0 for trial in timed), default=1.0)
     table = _table("batch", "allocated", "reserved", "samples/s", "throughput", "", numbers=4)
@@ -204,7 +205,7 @@ def _curve(result: Analysis) -> Table:
             *(["[yellow]thrashing[/yellow]"] if trial.batch_size in result.thrashing else []),
         ]
         memory = (format_bytes(trial.peak_allocated_bytes), format_bytes(trial.peak_reserved_bytes))
-        bar = Text("█" * round(CURVE_WIDTH * speed / best), style="cyan")
+        bar = Text("█" * round(width * speed / best), style="cyan")
         table.add_row(str(trial.batch_size), *memory, f"{speed:,.1f}", bar, ", ".join(marks))
     return table
 

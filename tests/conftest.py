@@ -1,0 +1,6 @@
+import os
+
+# One thread: steps take the same time whatever else the machine does, and so do the workers that the tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Some virtual machines announce AMX and then forbid it: bf16 products would end the process with SIGILL.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

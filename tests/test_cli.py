@@ -1,0 +1,306 @@
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import typer
+
+from memorymark.catalog import all_gpus, all_models
+from memorymark.cli import app
+from memorymark.version import __version__
+
+SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
+REQUEST_OPTIONS = [
+    "--accumulate", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode", "--full",
+    "--fused", "--gradient-checkpointing", "--image-size", "--json", "--loss", "--memory-gib", "--optimizer",
+    "--precision", "--quiet", "-q", "--seq-len", "--small", "--tf32", "--time-limit",
+]  # fmt: skip
+MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year"]
+# Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
+INTERFACE = {
+    "": ["--install-completion", "--show-completion", "--version"],
+    "analyze": ["MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--margin", "--max-batch"],
+    "measure": ["MODEL", *REQUEST_OPTIONS],
+    "validate": [],
+    "validate backward": ["MODEL", *REQUEST_OPTIONS],
+    "validate compile": ["MODEL", *REQUEST_OPTIONS],
+    "models": ["--json"],
+    "gpus": ["--json"],
+    "doctor": ["--json"],
+}
+
+
+def run(*arguments, command=("-m", "memorymark"), **environment):
+    environment = {**os.environ, "COLUMNS": "200", **environment}
+    return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, env=environment)
+
+
+def document(result):
+    """The one JSON document on stdout; NaN and Infinity are not JSON."""
+    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def commands(command, path=""):
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, f"{path} {name}".strip())
+
+
+def test_the_interface_is_what_it_was():
+    found = {}
+    for path, command in commands(typer.main.get_command(app)):
+        names = [name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)]
+        found[path] = sorted(name if name.startswith("-") else name.upper() for name in names)
+
+    assert found == {path: sorted(names) for path, names in INTERFACE.items()}
+
+
+@pytest.mark.parametrize("path", INTERFACE)
+def test_help_names_every_option_and_imports_no_torch(path):
+    result = run(*path.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
+
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
+    assert result.returncode == 0
+    assert "memorymark" in imported
+    assert imported.isdisjoint({"torch", "transformers", "numpy"})
+    assert all(name in result.stdout for name in INTERFACE[path])
+
+
+@pytest.mark.parametrize("arguments", [(), ("validate",)])
+def test_without_a_command_the_help_is_shown(arguments):
+    assert "Usage:" in "".join((run(*arguments).stdout, run(*arguments).stderr))
+
+
+def test_version():
+    assert run("--version").stdout == f"memorymark {__version__}\n"
+
+
+def test_the_listings_as_json():
+    models, gpus = (document(run(name, "--json"))[name] for name in ("models", "gpus"))
+
+    assert [model["id"] for model in models] == [entry.id for entry in all_models()]
+    assert models[0].keys() == {"id", "name", "description", "type", "huggingface_id", "parameters"}
+    assert [gpu["id"] for gpu in gpus] == [entry.id for entry in all_gpus()]
+    assert {"memory_bytes", "price", "prices", "here"} <= gpus[0].keys()
+
+
+@pytest.mark.parametrize("listing", ["models", "gpus"])
+def test_the_listings_for_people(listing):
+    shown = run(listing).stdout
+
+    assert all(entry.id in shown for entry in {"models": all_models, "gpus": all_gpus}[listing]())
+
+
+def test_doctor_finds_torch():
+    result = run("doctor", "--json")
+
+    checks = {check["name"]: check for check in document(result)["checks"]}
+    assert result.returncode == 0
+    assert (checks["torch"]["status"], checks["torch"]["found"].split()[0]) == ("ok", torch.__version__)
+    assert all(check["advice"] for check in checks.values() if check["status"] != "ok")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("analyze", "brt"), "unknown model 'brt': did you mean bert?"),
+        (("measure", "resnet50"), "did you mean resnet?"),
+        (("analyze", "bert", "-b", "-3"), "--batch-size must be 1 or more, not -3"),
+        (("measure", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),
+        (("validate", "backward", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),
+        (("validate", "compile", "bert", "-b", "-1"), "--batch-size must be 1 or more, not -1"),
+        (("analyze", "bert", "--max-batch", "0"), "--max-batch must be 1 or more, not 0"),
+        (("analyze", "bert", "--seq-len", "-4"), "bert takes 1 to 512 tokens"),
+        (("analyze", "resnet", "--image-size", "99999"), "resnet takes 1 to 4096 pixels"),
+        (("analyze", "bert", "--accumulate", "0"), "accumulation must be 1 or more steps, not 0"),
+        (("analyze", "bert", "--channels-last"), "--channels-last is for image models"),
+        (("analyze", "bert", "--margin", "nan"), "--margin is a fraction from 0 to below 1, not nan"),
+        (("analyze", "bert", "--hours-per-run", "nan"), "--hours-per-run must be a number above 0, not nan"),
+        (("analyze", "bert", "--runs-per-year", "inf"), "--runs-per-year must be a number above 0, not inf"),
+        (("analyze", "bert", "--people", "-1"), "--people must be a number above 0, not -1"),
+        (("analyze", "bert", "--price-per-hour", "nan"), "--price-per-hour must be a number"),
+        (("analyze", "bert", "--device", "tpu"), "unknown device 'tpu'; use auto, cuda, cuda:N, mps or cpu"),
+        (("measure", "bert", "--memory-gib", "-1"), "--memory-gib must be a number above 0, not -1"),
+        (("measure", "bert", "--memory-gib", "nan"), "--memory-gib must be a number"),
+        (("measure", "bert", "--memory-gib", "inf"), "--memory-gib must be a number"),
+        (("measure", "bert", "--device", "cpu", "--time-limit", "-1"), "--time-limit must be a number"),
+        (("measure", "bert", "--device", "cpu", "--time-limit", "inf"), "--time-limit must be a number"),
+        (("measure", *SMALL, "--time-limit", "nan"), "--time-limit must be a number"),
+        (("measure", "bert", "--device", "cpu", "--memory-gib", "9999"), "asks for 9,999.00 GiB but CPU has"),
+        pytest.param(
+            ("measure", "bert", "--device", "cuda"),
+            "there is no CUDA device here",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here"),
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_misuse_is_one_sentence_and_exit_code_2(arguments, said):
+    result = run(*arguments, "--quiet")
+
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert said in result.stderr
+    assert result.stderr.endswith(".\n")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("analyze",), ("analyze", "bert", "--bogus"), ("frobnicate",)])
+def test_what_the_parser_refuses_is_exit_code_2_without_a_traceback(arguments):
+    result = run(*arguments)
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("analyze", "brt", "--json"),
+        ("measure", "bert", "-b", "0", "--json"),
+        ("analyze", "bert", "--precision", "int8", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_misuse_with_json_is_a_document(arguments):
+    result = run(*arguments)
+
+    assert result.returncode == 2
+    assert result.stderr == ""
+    assert document(result)["status"] == "error"
+    assert document(result)["error"].endswith(".")
+
+
+def test_analyze_answers_on_stdout_and_tells_its_progress_on_stderr():
+    result = run("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--json")
+
+    answer = document(result)
+    assert result.returncode == 0
+    assert (answer["max_batch_size"], answer["current_batch_size"], answer["limited_by"]) == (4, 2, "caller")
+    assert "searching the largest batch" in result.stderr
+    assert len(re.findall(r"✓ batch \d+", result.stderr)) == len(answer["trials"])
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_the_report_for_people_with_no_progress():
+    result = run("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--quiet")
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "as far as --max-batch allowed" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_analyze_of_what_does_not_fit_is_exit_code_3_and_a_document_with_what_was_tried():
+    result = run("analyze", "bert", "--device", "cpu", "--memory-gib", "0.01", "--json")
+
+    answer = document(result)
+    assert result.returncode == 3
+    assert answer["status"] == "error"
+    assert "does not train within 10.2 MiB even at batch 1" in answer["error"]
+    assert answer["trials"]
+    assert not any(trial["fits"] for trial in answer["trials"])
+
+
+def test_measure_of_what_does_not_fit_is_exit_code_3_and_a_trial():
+    result = run("measure", *SMALL, "-b", "5000", "--json")
+
+    answer = document(result)
+    assert result.returncode == 3
+    assert (answer["batch_size"], answer["fits"], answer["failure"]["kind"]) == (5000, False, "memory")
+
+
+def test_measure_gives_the_fields_of_a_trial():
+    result = run("measure", *SMALL, "-b", "4", "--json", "--quiet")
+
+    answer = document(result)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (answer["batch_size"], answer["fits"], answer["source"]) == (4, True, "measured")
+    assert answer["peak_allocated_bytes"] <= answer["peak_reserved_bytes"] <= answer["device_bytes"]
+    assert sum(answer["breakdown"].values()) == answer["device_bytes"]
+    assert answer["samples_per_second"] > 0
+
+
+def test_validate_backward_shows_that_the_backward_pass_runs():
+    result = run("validate", "backward", "resnet", "--device", "cpu", "--json")
+
+    answer = document(result)
+    assert result.returncode == 0
+    assert answer["verdict"] == ("PASS" if answer["ratio"] >= 2 else "WARN")
+    assert answer["ratio"] == answer["forward_backward_bytes"] / answer["forward_bytes"] >= 1.5
+    assert answer["full_step_bytes"] >= answer["forward_backward_bytes"]
+
+
+def test_validate_compile_is_refused_where_compiled_memory_cannot_be_counted():
+    result = run("validate", "compile", "resnet", "-b", "2", "--device", "cpu", "--json")
+
+    assert result.returncode == 2
+    assert "torch.compile cannot be measured on the CPU" in document(result)["error"]
+
+
+def run_on_a_terminal(*arguments, **environment):
+    """Everything a command writes to a terminal."""
+    pty = pytest.importorskip("pty")
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "memorymark", *arguments]
+    environment = {**os.environ, "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=environment)
+    os.close(end)
+    written = b""
+    try:
+        while chunk := os.read(terminal, 2**16):
+            written += chunk
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    process.wait()
+    os.close(terminal)
+    return written.decode()
+
+
+COLOR = re.compile(r"\x1b\[(\d+;)*(3\d|4\d|9\d)")
+
+
+@pytest.mark.parametrize("arguments", [("doctor",), ("analyze", "brt"), ("analyze", "--help")], ids=" ".join)
+def test_a_terminal_gets_colors_unless_no_color_is_set(arguments, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    assert COLOR.search(run_on_a_terminal(*arguments))
+    assert not COLOR.search(run_on_a_terminal(*arguments, NO_COLOR="1"))
+
+
+def test_where_stdout_is_not_unicode_the_report_is_still_written():
+    result = run("doctor", PYTHONIOENCODING="ascii")
+
+    assert result.returncode == 0
+    assert "Traceback" not in result.stderr
+
+
+AS_INSTALLED = ("-c", "import sys; from memorymark.cli import main; sys.argv[0] = 'memorymark'; main()")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("memorymark an", ["analyze"]),
+        ("memorymark validate ", ["backward", "compile"]),
+        ("memorymark analyze be", ["bert"]),
+        ("memorymark analyze bert --precision ", ["fp32", "bf16", "fp16"]),
+        ("memorymark analyze bert --gradient", ["--gradient-checkpointing"]),
+    ],
+)
+def test_the_shell_completes_commands_models_options_and_choices(typed, offered):
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+
+    result = run(command=AS_INSTALLED, _MEMORYMARK_COMPLETE="complete_bash", **words)
+
+    assert result.stdout.split() == offered
+
+
+def test_the_completion_script_can_be_shown():
+    result = run("--show-completion", "bash", command=AS_INSTALLED, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+
+    assert result.returncode == 0
+    assert "_MEMORYMARK_COMPLETE=complete_bash" in result.stdout

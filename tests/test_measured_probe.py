@@ -1,0 +1,403 @@
+import pytest
+import torch
+from torch import nn
+
+import memorymark as mm
+from memorymark.devices import open_device
+from memorymark.probe.measured import MeasuredProbe
+from memorymark.search import find_maximum
+from memorymark.units import KIB, MIB
+from tiny import PARAMETERS, TinyNet, tiny, tiny_batch
+
+WEIGHT_BYTES = 4 * PARAMETERS
+BUFFER_BYTES = 4
+STEP_COUNTER_BYTES = 4 * len(list(TinyNet().parameters()))
+
+
+def probe_for(workload=None, recipe=None, *, cap_bytes=MIB, preserve=False):
+    device = open_device(mm.Target(device="cpu", memory_cap_bytes=cap_bytes))
+    return MeasuredProbe(workload or tiny(), recipe or mm.Recipe(), device, preserve=preserve)
+
+
+def failing(error, above=8, before_raising=lambda tensor: None):
+    """A workload whose forward pass ends with an error above a size."""
+
+    def loss(model, batch):
+        output = model(**batch)
+        if len(batch["x"]) > above:
+            before_raising(output.logits)
+            raise type(error)(*error.args)  # a new one: an error that lives on keeps the tensors of its frames
+        return output.loss
+
+    return tiny(loss=loss)
+
+
+@pytest.mark.parametrize("size", [1, 8, 100])
+@pytest.mark.parametrize(
+    ("options", "state_bytes"),
+    [
+        ({"optimizer": "adamw"}, 2 * WEIGHT_BYTES + STEP_COUNTER_BYTES),
+        ({"optimizer": "adam"}, 2 * WEIGHT_BYTES + STEP_COUNTER_BYTES),
+        ({"optimizer": "sgd"}, WEIGHT_BYTES),
+        ({"optimizer": "none"}, 0),
+        ({"precision": "fp16"}, 2 * WEIGHT_BYTES + STEP_COUNTER_BYTES),
+        ({"accumulation_steps": 2}, 2 * WEIGHT_BYTES + STEP_COUNTER_BYTES),
+    ],
+    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else "",
+)
+def test_the_breakdown_adds_up_and_names_weights_and_optimizer_state_to_the_byte(options, state_bytes, size):
+    trial = probe_for(recipe=mm.Recipe(**options)).measure(size)
+
+    parts = trial.breakdown
+    assert trial.fits
+    assert parts.total_bytes == trial.device_bytes == trial.peak_reserved_bytes == trial.peak_allocated_bytes
+    assert parts.weights_bytes == WEIGHT_BYTES + BUFFER_BYTES
+    assert parts.optimizer_state_bytes == state_bytes
+    assert min(vars(parts).values()) >= 0
+
+
+def test_at_a_small_batch_the_optimizer_makes_the_peak_and_all_gradients_are_alive_in_it():
+    trial = probe_for().measure(1)
+
+    assert trial.breakdown.gradients_bytes == WEIGHT_BYTES
+    assert trial.peak_allocated_bytes > trial.backward_peak_bytes
+
+
+def test_at_a_large_batch_activations_make_the_peak_and_grow_with_the_batch():
+    probe = probe_for()
+
+    small, large = probe.measure(100), probe.measure(200)
+
+    assert large.breakdown.activations_bytes > 0.5 * large.peak_allocated_bytes
+    assert large.breakdown.activations_bytes == pytest.approx(2 * small.breakdown.activations_bytes, rel=0.01)
+
+
+def test_the_trial_says_what_it_ran():
+    probe = probe_for(recipe=mm.Recipe(accumulation_steps=2))
+
+    quick, full = probe.try_batch(8), probe.measure(8)
+
+    assert (quick.fits, quick.steps, quick.source) == (True, 2, "measured")
+    assert quick.breakdown is quick.samples_per_second is quick.step_seconds is None
+    assert (full.fits, full.steps, full.source) == (True, 3, "measured")
+    assert full.samples_per_second == pytest.approx(2 * 8 / full.step_seconds)
+    assert full.step_seconds_spread >= 0
+    assert full.peak_allocated_bytes == quick.peak_allocated_bytes
+    assert full.resting_bytes == quick.resting_bytes == sum(resting_parts(full))
+    assert max(full.forward_peak_bytes, full.backward_peak_bytes) <= full.peak_allocated_bytes
+
+
+def resting_parts(trial):
+    return trial.breakdown.weights_bytes, trial.breakdown.optimizer_state_bytes
+
+
+def test_the_info_says_what_is_behind_the_probe():
+    info = probe_for(cap_bytes=MIB).info
+
+    assert (info.device_kind, info.device_name, info.capacity_bytes, info.capped) == ("cpu", "CPU", MIB, True)
+    assert info.parameters == PARAMETERS
+    assert info.total_bytes > info.capacity_bytes
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        mm.Recipe(),
+        mm.Recipe(precision="bf16"),
+        mm.Recipe(precision="fp16"),
+        mm.Recipe(optimizer="sgd", accumulation_steps=2),
+        mm.Recipe(train_mode=False, loss="mean", optimizer="none"),
+    ],
+    ids=mm.Recipe.describe,
+)
+@pytest.mark.parametrize("cap_kib", [30, 40, 75])
+def test_the_maximum_is_that_of_trying_every_size(recipe, cap_kib):
+    searching, trying = (probe_for(recipe=recipe, cap_bytes=cap_kib * KIB) for _ in range(2))
+
+    found = find_maximum(searching.try_batch, searching.info.capacity_bytes)
+
+    fits = {size: trying.try_batch(size).fits for size in range(1, 2 * found.maximum + 10)}
+    assert found.maximum == max((size for size in fits if fits[size]), default=0)
+    assert found.exact
+    assert found.blocker.failure.kind == "memory"
+    assert searching.measure(found.maximum).fits
+    assert searching.clean
+
+
+def test_nothing_fits_where_the_optimizer_state_has_no_room():
+    probe = probe_for(cap_bytes=int(3.5 * WEIGHT_BYTES))
+
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
+
+    assert found.maximum == 0
+    assert found.trials[-1].batch_size == 1
+    assert 0 < found.trials[-1].failure.shortfall_bytes < WEIGHT_BYTES
+
+
+def test_weights_beyond_the_cap_are_refused_when_building():
+    with pytest.raises(mm.DoesNotFitError, match=r"the weights of tiny alone exceed the 3\.0 KiB") as caught:
+        probe_for(cap_bytes=3 * KIB)
+
+    assert 0 < caught.value.shortfall_bytes < WEIGHT_BYTES
+
+
+def test_compile_is_refused_where_compiled_memory_cannot_be_counted():
+    with pytest.raises(mm.UsageError, match=r"torch\.compile cannot be measured on the CPU"):
+        probe_for(recipe=mm.Recipe(compile=True))
+
+
+@pytest.mark.parametrize("size", [80, 1000, 100_000])
+def test_after_out_of_memory_the_device_is_as_it_was(size):
+    probe = probe_for(cap_bytes=80 * KIB)
+    before = probe.measure(8)
+
+    failed = probe.measure(size)
+    after = probe.measure(8)
+
+    assert not failed.fits
+    assert failed.failure.kind == "memory"
+    assert failed.breakdown is failed.samples_per_second is None
+    assert failed.failure.shortfall_bytes > 0
+    assert failed.peak_allocated_bytes <= 80 * KIB
+    assert probe.clean
+    assert (after.peak_allocated_bytes, after.resting_bytes) == (before.peak_allocated_bytes, before.resting_bytes)
+    assert after.breakdown == before.breakdown
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_after_out_of_memory_in_the_optimizer_the_device_is_as_it_was(precision):
+    device = open_device(mm.Target(device="cpu", memory_cap_bytes=MIB))
+    probe = MeasuredProbe(tiny(), mm.Recipe(precision=precision), device)
+    before = probe.try_batch(1)
+    assert before.peak_allocated_bytes > max(before.forward_peak_bytes, before.backward_peak_bytes)
+
+    device.cap(before.peak_allocated_bytes - 1)
+
+    assert not probe.try_batch(1).fits
+    assert device.reading().allocated_bytes <= before.resting_bytes
+    assert probe.clean
+
+
+def test_memory_held_by_a_cycle_is_collected_before_the_next_trial():
+    class Knot:
+        pass
+
+    def tie(tensor):
+        knot = Knot()
+        knot.self, knot.tensor = knot, tensor
+
+    probe = probe_for(failing(torch.OutOfMemoryError(), before_raising=tie))
+    probe.try_batch(8)
+
+    assert not probe.try_batch(9).fits
+    assert probe.clean
+
+
+def test_a_workload_that_keeps_tensors_after_a_failure_is_not_clean():
+    leaked = []
+    probe = probe_for(failing(torch.OutOfMemoryError(), before_raising=leaked.append))
+    probe.try_batch(8)
+    assert probe.clean
+
+    assert not probe.try_batch(9).fits
+    assert leaked
+    assert not probe.clean
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MemoryError(), "memory"),
+        (torch.OutOfMemoryError(), "memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "memory"),
+        (RuntimeError("CUDA error: invalid configuration argument"), "limit"),
+        (RuntimeError("Expected canUse32BitIndexMath(input) to be true, but got false."), "limit"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("run", ["try_batch", "measure"])
+def test_memory_and_launch_limits_end_the_trial_and_not_the_probe(run, error, kind):
+    probe = probe_for(failing(error))
+
+    trial = getattr(probe, run)(9)
+
+    assert (trial.batch_size, trial.fits, trial.failure.kind) == (9, False, kind)
+    assert getattr(probe, run)(8).fits
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        RuntimeError("CUDA error: device-side assert triggered"),
+        ValueError("Expected input batch_size (9) to match target batch_size (8)."),
+        KeyboardInterrupt(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("run", ["try_batch", "measure", "phase_peaks"])
+def test_a_crash_is_raised_and_not_called_out_of_memory(run, error):
+    probe = probe_for(failing(error))
+
+    with pytest.raises(type(error)) as caught:
+        getattr(probe, run)(9)
+
+    assert caught.value.args == error.args
+
+
+def test_a_launch_limit_bounds_the_search_and_is_named():
+    probe = probe_for(failing(RuntimeError("CUDA error: invalid configuration argument"), above=37))
+
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
+
+    assert (found.maximum, found.exact, found.blocker.failure.kind) == (37, True, "limit")
+
+
+def test_phase_peaks_grow_from_forward_to_the_full_step():
+    peaks = probe_for().phase_peaks(100)
+
+    assert list(peaks) == ["forward", "forward_backward", "full_step"]
+    assert WEIGHT_BYTES < peaks["forward"] < peaks["forward_backward"] < peaks["full_step"]
+
+
+def test_phase_peaks_of_a_size_that_does_not_fit_say_so():
+    with pytest.raises(mm.DoesNotFitError, match=r"batch 1000 does not fit .* use a smaller --batch-size"):
+        probe_for(cap_bytes=80 * KIB).phase_peaks(1000)
+
+
+class Lived(TinyNet):
+    """A model in use: batch norm with its own statistics, half of it frozen in eval mode, gradients of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x, labels=None):
+        return super().forward(self.norm(x), labels)
+
+
+@pytest.fixture
+def lived():
+    model = Lived()
+    for _ in range(3):
+        model(**tiny_batch(4, torch.device("cpu"))).loss.backward()
+    model.outer.bias.grad = None
+    model.norm.eval()
+    return model
+
+
+def snapshot(model):
+    """Everything that must be the same later; a missing gradient is no tensor."""
+    return {
+        **{f"value of {name}": tensor.clone() for name, tensor in model.state_dict().items()},
+        **{f"gradient of {name}": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None},
+        **{f"mode of {name}": torch.tensor(module.training) for name, module in model.named_modules()},
+        "random state": torch.get_rng_state(),
+    }
+
+
+def differences(after, before):
+    same = {name for name in after.keys() & before.keys() if torch.equal(after[name], before[name])}
+    return sorted((after.keys() | before.keys()) - same)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [mm.Recipe(), mm.Recipe(optimizer="sgd", train_mode=False), mm.Recipe(precision="fp16")],
+    ids=mm.Recipe.describe,
+)
+@pytest.mark.parametrize("size", [8, 100_000], ids=["fits", "does not fit"])
+def test_a_preserved_model_is_untouched(lived, recipe, size):
+    parameters, before = list(lived.parameters()), snapshot(lived)
+
+    with probe_for(tiny(build=lambda: lived), recipe, cap_bytes=MIB, preserve=True) as probe:
+        assert probe.measure(size).fits == (size == 8)
+        assert not torch.equal(torch.get_rng_state(), before["random state"])
+
+    assert differences(snapshot(lived), before) == []
+    assert all(now is then for now, then in zip(lived.parameters(), parameters, strict=True))
+
+
+def test_a_preserved_model_survives_a_crash(lived):
+    before = snapshot(lived)
+
+    def crash(model, batch):
+        model(**batch).loss.backward()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), probe_for(tiny(build=lambda: lived, loss=crash), preserve=True) as probe:
+        probe.measure(8)
+
+    assert differences(snapshot(lived), before) == []
+
+
+def test_a_preserved_model_survives_a_recipe_it_cannot_follow(lived):
+    lived.eval()
+    before = snapshot(lived)
+
+    with pytest.raises(mm.UsageError):
+        probe_for(tiny(build=lambda: lived), mm.Recipe(gradient_checkpointing=True), preserve=True)
+
+    assert differences(snapshot(lived), before) == []
+
+
+def test_without_preserve_the_model_is_really_trained(lived):
+    before = snapshot(lived)
+
+    with probe_for(tiny(build=lambda: lived)) as probe:
+        assert probe.measure(8).fits
+
+    assert not torch.equal(lived.inner.weight, before["value of inner.weight"])
+
+
+class WithScratch(TinyNet):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scratch", torch.zeros(1), persistent=False)
+
+    def forward(self, x, labels=None):
+        self.scratch += 1
+        return super().forward(x, labels)
+
+
+def test_buffers_that_are_not_saved_are_preserved_too():
+    model = WithScratch()
+
+    with probe_for(tiny(build=lambda: model), preserve=True) as probe:
+        assert probe.measure(8).fits
+
+    assert model.scratch == 0
+
+
+class WithExtraState(TinyNet):
+    seen = "today"
+
+    def get_extra_state(self):
+        return {"seen": self.seen}
+
+    def set_extra_state(self, state):
+        self.seen = state["seen"]
+
+
+def test_a_model_with_extra_state_can_be_preserved():
+    model = WithExtraState()
+
+    with probe_for(tiny(build=lambda: model), preserve=True) as probe:
+        assert probe.measure(8).fits
+
+    assert model.seen == "today"
+
+
+def test_the_memory_format_of_the_weights_is_preserved():
+    model = nn.Conv2d(3, 8, 3)
+    before = model.weight.stride()
+    workload = mm.Workload(
+        build=lambda: model,
+        batch=lambda size, device: {"input": torch.rand(size, 3, 8, 8, device=device)},
+        loss=lambda model, batch: model(**batch).mean(),
+    )
+
+    with probe_for(workload, mm.Recipe(channels_last=True), preserve=True) as probe:
+        assert probe.measure(8).fits
+
+    assert model.weight.stride() == before

@@ -1,0 +1,238 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import memorymark as mm
+from memorymark.probe.remote import RemoteProbe
+
+REQUEST = mm.Request(model="bert", seq_len=8, target=mm.Target(device="cpu"))
+WELL_BEHAVED, PRINTS, CRASHES, SEGFAULTS, EXITS, LEAKS, HANGS = 2, 3, 5, 6, 7, 9, 10
+PATIENCE_SECONDS = 60
+
+# Python runs this when it starts, and so does every worker: it makes the model misbehave at some sizes.
+MISBEHAVIOUR = f"""
+import os, signal, sys, threading
+
+if "memorymark.worker" in sys.orig_argv:
+    def leave_word():
+        with open(os.environ["WORD"], "w") as file:
+            file.write(f"{{os.getpid()}}\\n")
+
+    if os.environ.get("STOPS_AT_START"):
+        leave_word()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    import torch
+
+    leaked = []
+
+    def misbehave(module, args, kwargs, output):
+        size = len(kwargs["labels"]) if "labels" in kwargs else 0
+        if size == {PRINTS}:
+            print('{{"result": "from a print"}}')
+            os.write(1, b'{{"result": "from C"}}\\n')
+            os.system("echo '{{}}'")
+        elif size == {CRASHES}:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\\nand a second line")
+        elif size == {SEGFAULTS}:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif size == {EXITS}:
+            sys.exit("these were its last words")
+        elif size == {LEAKS}:
+            leaked.append(output)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        elif size == {HANGS} or (size and os.environ.get("ALWAYS_HANGS")):
+            leave_word()
+            threading.Event().wait()
+
+    torch.nn.modules.module.register_module_forward_hook(misbehave, with_kwargs=True)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def misbehaviour(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("misbehaviour")
+    (folder / "sitecustomize.py").write_text(MISBEHAVIOUR)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def probe():
+    """Shared: it starts a new worker by itself after each one that it lost."""
+    with RemoteProbe(REQUEST) as probe:
+        yield probe
+
+
+@pytest.fixture
+def word(tmp_path, monkeypatch):
+    """The file in which a hanging worker leaves its process id; a worker that is still there at the end is killed."""
+    path = tmp_path / "word"
+    monkeypatch.setenv("WORD", str(path))
+    yield path
+    if path.exists() and is_running(int(path.read_text())):
+        os.kill(int(path.read_text()), signal.SIGKILL)
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.02)
+
+
+def pid_in(word):
+    wait_until(lambda: word.exists() and word.read_text().endswith("\n"))
+    return int(word.read_text())
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+        # A process that ended and that nobody has asked about is still listed, on Linux as Z.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return not Path("/proc/self").exists()
+
+
+@contextmanager
+def python(code, **environment):
+    """A Python that hears Ctrl-C even if these tests run in the background; killed at the end, whatever happens."""
+    code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_what_a_model_prints_is_no_answer_and_reaches_nobody(probe, capfd):
+    first, second = probe.try_batch(PRINTS), probe.try_batch(WELL_BEHAVED)
+
+    assert (first.batch_size, first.fits) == (PRINTS, True)
+    assert (second.batch_size, second.fits) == (WELL_BEHAVED, True)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (CRASHES, r"the training step crashed: RuntimeError: CUDA error: an illegal memory access was encountered$"),
+        (SEGFAULTS, r"the worker ended by signal SIGSEGV"),
+        (EXITS, r"the worker ended with exit code 1: these were its last words$"),
+    ],
+    ids=["crashes", "segfaults", "exits"],
+)
+def test_a_worker_that_fails_is_gone_and_the_next_trial_gets_another(probe, size, said):
+    probe.try_batch(WELL_BEHAVED)
+    lost = probe.pid
+
+    with pytest.raises(mm.WorkerError, match=said):
+        probe.try_batch(size)
+
+    assert probe.pid is None
+    assert not is_running(lost)
+    assert probe.try_batch(WELL_BEHAVED).fits
+    assert probe.pid != lost
+
+
+def test_a_worker_with_memory_left_behind_is_replaced(probe):
+    probe.try_batch(WELL_BEHAVED)
+    unclean = probe.pid
+
+    trial = probe.try_batch(LEAKS)
+
+    assert (trial.fits, trial.failure.kind) == (False, "memory")
+    assert not is_running(unclean)
+    assert probe.try_batch(WELL_BEHAVED).fits
+    assert probe.pid not in (None, unclean)
+
+
+def test_a_clean_worker_is_kept(probe):
+    probe.try_batch(WELL_BEHAVED)
+    pid = probe.pid
+
+    assert not probe.try_batch(100_000).fits
+    probe.measure(WELL_BEHAVED)
+
+    assert probe.pid == pid
+    assert is_running(pid)
+
+
+def test_a_worker_killed_in_a_trial_is_an_error_that_says_so(word):
+    with RemoteProbe(REQUEST) as probe:
+        pid = probe.pid
+        killer = threading.Thread(target=lambda: os.kill(pid_in(word), signal.SIGKILL))
+        killer.start()
+        with pytest.raises(mm.WorkerError, match=r"the worker was killed \(signal 9\), most likely because the host"):
+            probe.try_batch(HANGS)
+        killer.join()
+
+    assert not is_running(pid)
+
+
+def test_a_worker_that_does_not_answer_is_stopped(word, monkeypatch):
+    monkeypatch.setenv("STOPS_AT_START", "1")
+
+    with pytest.raises(mm.WorkerError, match="did not answer within 3 s and was stopped; raise --time-limit"):
+        RemoteProbe(REQUEST, time_limit_seconds=3).__enter__()
+
+    assert not is_running(pid_in(word))
+
+
+def test_a_worker_whose_parent_was_killed_ends_by_itself(word):
+    code = (
+        "from memorymark.probe.remote import RemoteProbe; import memorymark as mm\n"
+        f"with RemoteProbe(mm.Request.from_dict({REQUEST.to_dict()!r})) as probe: probe.try_batch({HANGS})"
+    )
+    with python(code) as parent:
+        worker = pid_in(word)
+        assert is_running(worker)
+
+        parent.kill()
+
+        wait_until(lambda: not is_running(worker))
+
+
+API = f"import memorymark as mm; mm.analyze(mm.Request.from_dict({REQUEST.to_dict()!r}))"
+COMMAND = "import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', 'bert', '--device', 'cpu']; main()"
+
+
+@pytest.mark.parametrize(("code", "last_words"), [(API, "KeyboardInterrupt"), (COMMAND, "")], ids=["api", "command"])
+def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
+    with python(code, ALWAYS_HANGS="1") as caller:
+        worker = pid_in(word)
+        assert is_running(worker)
+
+        caller.send_signal(signal.SIGINT)
+        _, errors = caller.communicate(timeout=PATIENCE_SECONDS)
+
+    assert caller.returncode not in (0, -signal.SIGKILL)
+    assert not is_running(worker)
+    assert ("Traceback" in errors) == bool(last_words)
+    assert last_words in errors
+
+
+def test_after_the_with_block_the_worker_is_gone():
+    with RemoteProbe(REQUEST) as probe:
+        pid = probe.pid
+        assert is_running(pid)
+
+    assert probe.pid is None
+    assert not is_running(pid)
