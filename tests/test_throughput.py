@@ -92,16 +92,31 @@ def test_a_size_between_the_last_slow_and_the_first_fast_one_is_timed():
     current=st.integers(1, 400),
     safe_size=st.integers(1, 400),
 )
-def test_no_size_is_measured_twice_or_above_the_maximum(speed, maximum, fits_up_to, current, safe_size):
+def test_only_slow_sizes_are_measured_twice_and_none_above_the_maximum(speed, maximum, fits_up_to, current, safe_size):
     measure = Measured(speed, fits_up_to)
 
     curve = measure_curve(measure, maximum, current, safe_size)
 
     sizes = [trial.batch_size for trial in curve]
-    assert sizes == sorted(set(measure.sizes)) == sorted(measure.sizes)
+    assert sizes == sorted(set(measure.sizes))
+    again = {size for size in sizes if measure.sizes.count(size) > 1}
+    assert again == thrashing_sizes(curve)
     assert maximum in sizes
     assert min(maximum, max(fits_up_to, 1)) in sizes
     assert 1 <= min(sizes) <= max(sizes) <= maximum
+
+
+def test_a_size_that_was_slow_only_once_is_not_thrashing():
+    calls = []
+
+    def measure(size):
+        calls.append(size)
+        return timed(size, 10 if size == 100 and calls.count(100) == 1 else 100)
+
+    curve = measure_curve(measure, maximum=100, current=16, safe_size=95)
+
+    assert calls.count(100) == 2
+    assert thrashing_sizes(curve) == set()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,9 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
     bend = _bend([trial for trial in trials.values() if trial.fits])
     if bend is not None:
         at(bend)
+    for size in thrashing_sizes(trials.values()):
+        if not trials[size].allocator_retries:  # slow, but why? A busy machine is slow once, a thrashing one again
+            trials[size] = measure(size)
     return sorted(trials.values(), key=lambda trial: trial.batch_size)
 
 

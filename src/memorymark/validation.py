@@ -94,21 +94,22 @@ def validate_backward(request: Request, batch_size: int, time_limit_seconds: flo
 def validate_compile(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> CompileCheck:
     """Measures one size eagerly and compiled, each in a worker of its own."""
     _require_positive(batch_size)
-    trials, first_seconds = [], []
-    for compiled in (False, True):
+    trials: dict[bool, Trial] = {}
+    first_seconds: dict[bool, float] = {}
+    for compiled in (True, False):  # compiled first: where that cannot be done, it is known at once
         how = "compiled" if compiled else "eagerly"
         on_event(StageStarted("validate", f"running {request.entry.name} {how}"))
         asked = replace(request, recipe=replace(request.recipe, compile=compiled))
         with RemoteProbe(asked, time_limit_seconds=time_limit_seconds) as probe:
             start = time.perf_counter()
             first = probe.try_batch(batch_size)
-            first_seconds.append(time.perf_counter() - start)
+            first_seconds[compiled] = time.perf_counter() - start
             if not first.fits:
                 raise DoesNotFitError(f"batch {batch_size} does not fit {how}; use a smaller --batch-size.")
-            trials.append(probe.measure(batch_size))
-            on_event(TrialFinished("validate", trials[-1]))
+            trials[compiled] = probe.measure(batch_size)
+            on_event(TrialFinished("validate", trials[compiled]))
     # Whatever the first steps took longer than the eager ones was spent compiling.
-    return CompileCheck(trials[0], trials[1], max(first_seconds[1] - first_seconds[0], 0.0))
+    return CompileCheck(trials[False], trials[True], max(first_seconds[True] - first_seconds[False], 0.0))
 
 
 def _require_positive(batch_size: int) -> None:

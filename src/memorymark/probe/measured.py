@@ -43,7 +43,7 @@ class MeasuredProbe:
         if recipe.compile and device.kind != "cuda":
             raise UsageError(
                 f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by "
-                "operation; use a CUDA GPU or drop --compile."
+                "operation; use a CUDA GPU."
             )
         self._stack = ExitStack()
         if preserve:
@@ -215,7 +215,8 @@ class MeasuredProbe:
         self.clean = self._at_baseline()
 
     def _at_baseline(self) -> bool:
-        allowed = self._baseline_bytes + (0 if self._completed else WORKSPACE_ALLOWANCE_BYTES)
+        workspaces_missing = self._device.kind == "cuda" and not self._completed
+        allowed = self._baseline_bytes + (WORKSPACE_ALLOWANCE_BYTES if workspaces_missing else 0)
         return self._device.reading().allocated_bytes <= allowed
 
 
