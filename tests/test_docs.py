@@ -1,0 +1,64 @@
+"""The documentation is kept true to the code."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_recorded_analyses import recorded
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = [
+    ("analyze",),
+    ("measure",),
+    ("validate", "backward"),
+    ("validate", "compile"),
+    ("models",),
+    ("gpus",),
+    ("doctor",),
+]
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_option_of_a_command_is_in_the_command_line_page(command):
+    arguments = [sys.executable, "-m", "memorymark", *command, "--help"]
+    shown = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+(?=\s)", shown)) - {"--help"}
+    assert options
+    assert {option for option in options if f"`{option}" not in page("cli.md")} == set()
+
+
+def test_every_module_is_in_the_map_of_the_architecture():
+    source = ROOT / "src" / "memorymark"
+    modules = [path.relative_to(source).as_posix() for path in source.rglob("*.py") if path.name != "__init__.py"]
+    assert len(modules) > 30
+    assert [module for module in modules if f"`{module}`" not in page("ARCHITECTURE.md")] == []
+
+
+def test_every_field_of_the_json_documents_is_explained():
+    _, analysis = recorded("bert_fp32")
+    document = analysis.to_dict()
+    timed = next(trial for trial in document["trials"] if trial["breakdown"])
+    fields = {*document, *timed, *timed["breakdown"], *document["results"][0], *document["recipe"], *document["usage"]}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_between_the_pages_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_files_and_make_targets_that_are_named_exist(path):
+    text = path.read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    assert [name for name in re.findall(r"`make ([a-z-]+)`", text) if f"\n{name}:" not in makefile] == []
+    assert [name for name in re.findall(r"`?((?:benchmarks|tests)/\w+\.py)", text) if not (ROOT / name).exists()] == []
