@@ -61,13 +61,11 @@ def find_maximum(
     ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say.
     """
     search = _Search(capacity_bytes, limit + 1, forecast)
-    size = min(first, limit)
-    trials = []
+    trials: list[Trial] = []
     while search.open:
-        trial = run(size)
+        trial = run(search.next_size() if trials else min(first, limit))
         trials.append(trial)
         search.learn(trial)
-        size = search.next_size()
     exact = any(t.batch_size == search.low + 1 and not t.fits for t in trials)
     return SearchResult(search.low, exact, trials)
 

@@ -10,13 +10,13 @@ from memorymark import engine
 from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN
 from memorymark.commands import options as o
 from memorymark.cost import Usage
-from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.request import Request
 
 
 @o.takes_request
 def analyze(
     request: Request,
+    run: o.Run,
     batch_size: o.CurrentBatchSize = DEFAULT_CURRENT,
     max_batch: Annotated[int | None, typer.Option("--max-batch", help="Look no further than this.")] = None,
     margin: Annotated[float, typer.Option("--margin", help="Part of the memory to leave free.")] = DEFAULT_MARGIN,
@@ -30,27 +30,17 @@ def analyze(
         float, typer.Option("--runs-per-year", help="Runs of one person.", rich_help_panel=o.MONEY)
     ] = Usage.runs_per_year,
     people: Annotated[int, typer.Option("--people", help="People who train.", rich_help_panel=o.MONEY)] = Usage.people,
-    time_limit: o.TimeLimit = DEFAULT_TIME_LIMIT_SECONDS,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
+) -> o.Answer:
     """Find the largest batch that trains, the one worth using, and what it saves."""
-    from memorymark.render.json import print_json
-    from memorymark.render.progress import Progress
     from memorymark.render.terminal import print_analysis
 
-    with Progress(quiet=quiet) as progress:
-        result = engine.analyze(
-            request,
-            current_batch_size=batch_size,
-            max_batch=max_batch,
-            margin=margin,
-            usage=Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people),
-            price_per_hour=price_per_hour,
-            time_limit_seconds=time_limit,
-            on_event=progress.on_event,
-        )
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print_analysis(result)
+    result = engine.analyze(
+        request,
+        current_batch_size=batch_size,
+        max_batch=max_batch,
+        margin=margin,
+        usage=Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people),
+        price_per_hour=price_per_hour,
+        **run,
+    )
+    return o.Answer(result.to_dict(), lambda: print_analysis(result))

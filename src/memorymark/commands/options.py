@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import typer
 
 from memorymark.errors import UsageError
+from memorymark.events import OnEvent
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.recipe import Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.target import Target
@@ -115,17 +118,54 @@ def make_request(
     )
 
 
-def takes_request(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the shared options; it receives them as its first argument, a ``Request``."""
-    shared = list(inspect.signature(make_request, eval_str=True).parameters.values())
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: as a document for programs, as a report for people, and as an exit code."""
+
+    document: dict[str, Any]
+    show: Callable[[], None]
+    exit_code: int = 0
+
+
+class Run(TypedDict):
+    """What every command that runs steps hands on to the engine."""
+
+    time_limit_seconds: float
+    on_event: OnEvent
+
+
+def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Makes a command of a function that takes a ``Request``, a ``Run`` and options of its own.
+
+    The options that make up the first two, and those for the output, are added to its own.
+    """
+
+    def common(time_limit: TimeLimit = DEFAULT_TIME_LIMIT_SECONDS, as_json: Json = False, quiet: Quiet = False) -> None:
+        """Only its signature counts."""
+
+    asked = _parameters(make_request)
+    parameters = [asked[0], *_parameters(command)[2:], *asked[1:], *_parameters(common)]
 
     @wraps(command)
-    def with_shared_options(**values: Any) -> None:
-        request = make_request(**{parameter.name: values.pop(parameter.name) for parameter in shared})
-        command(request, **values)
+    def with_shared_options(*, time_limit: float, as_json: bool, quiet: bool, **values: Any) -> None:
+        from memorymark.render.json import print_json
+        from memorymark.render.progress import Progress
 
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (shared[0], *own, *shared[1:])]
+        request = make_request(**{parameter.name: values.pop(parameter.name) for parameter in asked})
+        with Progress(quiet=quiet) as progress:
+            answer = command(request, Run(time_limit_seconds=time_limit, on_event=progress.on_event), **values)
+        if as_json:
+            print_json(answer.document)
+        else:
+            answer.show()
+        if answer.exit_code:
+            raise typer.Exit(answer.exit_code)
+
     with_shared_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_shared_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_shared_options
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    return [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
