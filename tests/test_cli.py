@@ -3,11 +3,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 import typer
 
+import memorymark
 from memorymark.catalog import all_gpus, all_models
 from memorymark.cli import app
 from memorymark.version import __version__
@@ -115,7 +117,7 @@ def test_doctor_finds_torch():
         (("analyze", "bert", "--max-batch", "0"), "--max-batch must be 1 or more, not 0"),
         (("analyze", "bert", "--seq-len", "-4"), "bert takes 1 to 512 tokens"),
         (("analyze", "resnet", "--image-size", "99999"), "resnet takes 1 to 4096 pixels"),
-        (("analyze", "bert", "--accumulate", "0"), "accumulation must be 1 or more steps, not 0"),
+        (("analyze", "bert", "--accumulate", "0"), "--accumulate must be 1 or more steps, not 0"),
         (("analyze", "bert", "--channels-last"), "--channels-last is for image models"),
         (("analyze", "bert", "--margin", "nan"), "--margin is a fraction from 0 to below 1, not nan"),
         (("analyze", "bert", "--hours-per-run", "nan"), "--hours-per-run must be a number above 0, not nan"),
@@ -304,3 +306,25 @@ def test_the_completion_script_can_be_shown():
 
     assert result.returncode == 0
     assert "_MEMORYMARK_COMPLETE=complete_bash" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["random", "transformers"])
+def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(name, tmp_path):
+    work, scripts = tmp_path / "work", tmp_path / "scripts"
+    work.mkdir()
+    scripts.mkdir()
+    (work / f"{name}.py").write_text("print('hi')\n")
+    (scripts / "memorymark_script.py").write_text(AS_INSTALLED[1])
+    source = str(Path(memorymark.__file__).parents[1])
+
+    result = subprocess.run(
+        [sys.executable, scripts / "memorymark_script.py", "measure", *SMALL, "-b", "1", "--json", "-q"],
+        cwd=work,
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["fits"]

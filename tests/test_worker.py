@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 60
 MISBEHAVIOUR = f"""
 import os, signal, sys, threading
 
-if "memorymark.worker" in sys.orig_argv:
+if any("memorymark.worker" in argument for argument in sys.orig_argv):
     def leave_word():
         with open(os.environ["WORD"], "w") as file:
             file.write(f"{{os.getpid()}}\\n")

@@ -2,8 +2,8 @@
 
     import memorymark as mm
 
-    result = mm.analyze(mm.Request(model="bert", recipe=mm.Recipe(precision="bf16")))
-    print(result.max_batch_size, result.recommended.batch_size, result.speedup)
+    result = mm.analyze(mm.Request(model="bert", recipe=mm.Recipe(optimizer="adamw")))
+    print(result.max_batch_size, result.recommended, result.speedup)
 
 Importing the package imports no torch; the first analysis does, in a process of its own.
 """

@@ -36,8 +36,8 @@ def analyze(
 
     If the work ends early, the error's ``trials`` holds what had been learned until then.
     """
-    _require_positive("--batch-size", current_batch_size)
-    _require_positive("--max-batch", max_batch)
+    require_positive("--batch-size", current_batch_size)
+    require_positive("--max-batch", max_batch)
     if not 0 <= margin < 1:
         raise UsageError(f"--margin is a fraction from 0 to below 1, not {margin:g}.")
     given_price = _given_price(price_per_hour)
@@ -91,7 +91,7 @@ def measure(
     on_event: OnEvent = ignore,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size."""
-    _require_positive("--batch-size", batch_size)
+    require_positive("--batch-size", batch_size)
     remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
     with remote as probe:
@@ -112,9 +112,16 @@ def _catalog_price(info: ProbeInfo) -> Price | None:
     return gpu.price if gpu else None
 
 
-def _require_positive(option: str, value: int | None) -> None:
-    if value is not None and value < 1:
+def require_positive(option: str, value: int | None) -> None:
+    """Refuses what is no batch size; ``None`` is one that was not given."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{option} must be a whole number, not {value!r}.")
+    if value < 1:
         raise UsageError(f"{option} must be 1 or more, not {value}.")
+    if value > NO_LIMIT:
+        raise UsageError(f"{option} can be at most {NO_LIMIT}, not {value}.")
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
@@ -125,10 +132,21 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
     by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
     return DoesNotFitError(
         f"{request.entry.name} ({request.recipe.describe()}) does not train within "
-        f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; "
-        "try --precision bf16, --gradient-checkpointing, --optimizer sgd, a shorter sample or a larger GPU.",
+        f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; try {_ways_to_fit(request, info)}.",
         shortfall,
     )
+
+
+def _ways_to_fit(request: Request, info: ProbeInfo) -> str:
+    recipe, text = request.recipe, request.entry.type == "nlp"
+    ways = [
+        *(["a larger --memory-gib"] if info.capped else []),
+        *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
+        *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
+        *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") else []),
+        "a shorter --seq-len" if text else "a smaller --image-size",
+    ]
+    return f"{', '.join(ways)} or a larger GPU"
 
 
 class _TrialLog:

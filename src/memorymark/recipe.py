@@ -38,7 +38,7 @@ class Recipe:
         _require_choice("optimizer", self.optimizer, get_args(Optimizer))
         _require_choice("loss", self.loss, get_args(Loss))
         if self.accumulation_steps < 1:
-            raise UsageError(f"accumulation must be 1 or more steps, not {self.accumulation_steps}.")
+            raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
         if self.fused and self.optimizer not in FUSED_OPTIMIZERS:
             raise UsageError(
                 f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."

@@ -32,7 +32,9 @@ class Request:
             if value is None:
                 continue
             if entry.type != owner:
-                raise UsageError(f"{option} does not apply to {entry.id}, which is a {entry.type} model; drop it.")
+                raise UsageError(
+                    f"{option} does not apply to {entry.id}, whose samples are counted in {entry.sample_unit}; drop it."
+                )
             if not 1 <= value <= entry.max_sample_size:
                 limits = f"1 to {entry.max_sample_size} {entry.sample_unit}"
                 raise UsageError(f"{entry.id} takes {limits}; {option} {value} is outside of that.")

@@ -30,8 +30,7 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
     maximum = _largest_fitting(at, maximum)
     safe_size = min(max(safe_size, 1), maximum)
     sizes = [2**n for n in range(3, maximum.bit_length()) if 2**n < CLEARLY_BELOW * safe_size]
-    if safe_size < 2**3:
-        sizes = list(range(1, min(maximum, 2**3)))
+    sizes = sizes or list(range(1, min(maximum, 2**3)))
     for size in sorted({current, safe_size, *sizes}, reverse=True):
         if size <= maximum:
             at(size)

@@ -6,7 +6,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from memorymark.errors import DoesNotFitError, UsageError
+from memorymark.engine import require_positive
+from memorymark.errors import DoesNotFitError
 from memorymark.events import OnEvent, StageStarted, TrialFinished
 from memorymark.probe.remote import RemoteProbe
 from memorymark.request import Request
@@ -83,7 +84,7 @@ class CompileCheck:
 
 def validate_backward(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> BackwardCheck:
     """Runs the forward pass under no_grad, forward and backward, and the full step."""
-    _require_positive(batch_size)
+    require_positive("--batch-size", batch_size)
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
     with RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
         on_event(StageStarted("validate", "running forward, forward and backward, and the full step"))
@@ -93,7 +94,7 @@ def validate_backward(request: Request, batch_size: int, time_limit_seconds: flo
 
 def validate_compile(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> CompileCheck:
     """Measures one size eagerly and compiled, each in a worker of its own."""
-    _require_positive(batch_size)
+    require_positive("--batch-size", batch_size)
     trials: dict[bool, Trial] = {}
     first_seconds: dict[bool, float] = {}
     for compiled in (True, False):  # compiled first: where that cannot be done, it is known at once
@@ -110,8 +111,3 @@ def validate_compile(request: Request, batch_size: int, time_limit_seconds: floa
             on_event(TrialFinished("validate", trials[compiled]))
     # Whatever the first steps took longer than the eager ones was spent compiling.
     return CompileCheck(trials[False], trials[True], max(first_seconds[True] - first_seconds[False], 0.0))
-
-
-def _require_positive(batch_size: int) -> None:
-    if batch_size < 1:
-        raise UsageError(f"--batch-size must be 1 or more, not {batch_size}.")

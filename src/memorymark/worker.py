@@ -127,7 +127,3 @@ def _commands() -> Iterator[dict[str, Any]]:
     threading.Thread(target=read, daemon=True).start()
     while True:
         yield json.loads(lines.get())
-
-
-if __name__ == "__main__":
-    main()

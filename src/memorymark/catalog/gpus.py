@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from memorymark.units import MIB
@@ -63,9 +63,9 @@ class GpuEntry:
 @cache
 def all_gpus() -> tuple[GpuEntry, ...]:
     """Every GPU of the catalog."""
-    folder = files(__package__)
+    folder = Path(__file__).parent
     prices: dict[str, list[Price]] = {}
-    rows = csv.DictReader(folder.joinpath("prices.csv").read_text(encoding="utf-8").splitlines())
+    rows = csv.DictReader((folder / "prices.csv").read_text(encoding="utf-8").splitlines())
     for row in sorted(rows, key=lambda row: row["as_of"]):
         price = Price(float(row["usd_per_gpu_hour"]), row["provider"], row["as_of"], row["note"])
         prices.setdefault(row["gpu"], []).append(price)
@@ -78,7 +78,7 @@ def all_gpus() -> tuple[GpuEntry, ...]:
             compute_capability=facts["compute_capability"],
             prices=tuple(prices.get(facts["id"], ())),
         )
-        for facts in json.loads(folder.joinpath("gpus.json").read_text(encoding="utf-8"))
+        for facts in json.loads((folder / "gpus.json").read_text(encoding="utf-8"))
     )
 
 

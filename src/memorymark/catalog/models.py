@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from memorymark.errors import UsageError
@@ -44,7 +43,7 @@ class ModelEntry:
 @cache
 def all_models() -> tuple[ModelEntry, ...]:
     """Every model of the catalog."""
-    text = files(__package__).joinpath("models.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "models.json").read_text(encoding="utf-8")
     return tuple(ModelEntry(**facts) for facts in json.loads(text))
 
 
@@ -54,6 +53,8 @@ def find_model(name: str) -> ModelEntry:
     wanted = name.strip().lower()
     if wanted in by_name:
         return by_name[wanted]
+    from difflib import get_close_matches
+
     short = {key: entry.id for key, entry in by_name.items()}
     short |= {key.rpartition("/")[2]: entry.id for key, entry in by_name.items()}
     near = list(dict.fromkeys(short[key] for key in get_close_matches(wanted, short, n=3)))

@@ -126,8 +126,8 @@ class MeasuredProbe:
             if failure is None:
                 raise
         raise DoesNotFitError(
-            f"the weights of {workload.name} alone exceed the {format_bytes(self._device.capacity_bytes())} that "
-            f"{self._device.name} offers; take a larger GPU or a smaller model.",
+            f"the weights of {workload.name} alone exceed the {format_bytes(self._device.capacity_bytes())} that they "
+            f"may take of the {self._device.name}; raise --memory-gib if it is set, or take a larger GPU.",
             failure.shortfall_bytes,
         )
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from memorymark import errors
@@ -20,6 +21,13 @@ from memorymark.request import Request
 from memorymark.trial import Trial
 
 DEFAULT_TIME_LIMIT_SECONDS = 600.0
+# Without the working directory on the path: a random.py lying there must not stand in for Python's own.
+START_WORKER = """
+import sys
+sys.path[:] = [path for path in sys.path if path] + sys.argv[1:]
+from memorymark.worker import main
+main()
+"""
 
 
 class RemoteProbe:
@@ -27,7 +35,8 @@ class RemoteProbe:
 
     def __init__(self, request: Request, *, time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS) -> None:
         if not 0 < time_limit_seconds <= threading.TIMEOUT_MAX:
-            raise UsageError(f"--time-limit must be a number of seconds above 0, not {time_limit_seconds:g}.")
+            limits = f"above 0 and up to {threading.TIMEOUT_MAX:.0f}"
+            raise UsageError(f"--time-limit must be a number of seconds {limits}, not {time_limit_seconds:g}.")
         self._request, self._time_limit_seconds = request, time_limit_seconds
         self._worker: _WorkerProcess | None = None
         self.info: ProbeInfo
@@ -90,8 +99,8 @@ class _WorkerProcess:
     def __init__(self) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
         # A session of its own: Ctrl-C reaches only the parent, which then ends the child and all it started.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "memorymark.worker"],
+        self.process = subprocess.Popen(  # noqa: S603 - our own code
+            [sys.executable, "-c", START_WORKER, str(Path(__file__).parents[2])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -114,13 +123,17 @@ class _WorkerProcess:
         except queue.Empty:
             raise WorkerError(
                 f"the worker did not answer within {time_limit_seconds:g} s and was stopped; "
-                "raise --time-limit if the step is really that slow."
+                "raise --time-limit if starting or the step is really that slow."
             ) from None
         except BrokenPipeError:
             line = None
         if line is None:
             raise WorkerError(self._epitaph())
-        return _result(json.loads(line))
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise WorkerError(f"the worker answered with something else than JSON: {line.strip()!r}") from None
+        return _result(answer)
 
     def kill(self) -> None:
         """Ends the worker and whatever it started, and waits until the device has its memory back."""

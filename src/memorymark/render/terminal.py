@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import hypot
+from typing import Literal
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -22,6 +24,10 @@ from memorymark.validation import BackwardCheck, CompileCheck
 
 BAR_WIDTH = 40
 CURVE_WIDTH = 20
+# A smaller speedup than this is within what measurements differ by.
+WORTH_SAYING = 1.05
+# What people copy, which must not be cut in two.
+UNBROKEN = ("id", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
@@ -145,13 +151,12 @@ def _memory_bars(result: Analysis, width: int) -> Table:
     rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
     for label, trial, color in rows:
         if trial is None or not trial.fits:
-            missing = "does not fit" if result.max_is_exact else "was not tried"
-            table.add_row(label, f"batch {result.current_batch_size}", missing, "")
+            table.add_row(label, f"batch {result.current_batch_size}", _why_not_timed(result), "")
             continue
         waste = result.waste(trial)
         filled = round(width * (1 - waste.fraction))
         bar = Text("█" * filled, style=color) + Text("░" * (width - filled), style="dim")
-        used = f"{format_bytes(trial.peak_allocated_bytes)} of {format_bytes(total)}"
+        used = f"{format_bytes(total - waste.unused_bytes)} of {format_bytes(total)}"
         verdict = (
             f"{100 * waste.fraction:.1f} % wasted" if label == "today" else f"{100 * (1 - waste.fraction):.1f} % used"
         )
@@ -167,7 +172,7 @@ def _batch_sizes(result: Analysis) -> Table:
         "caller": "as far as --max-batch allowed",
     }[result.limited_by]
     table.add_row(
-        "maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {result.batch_ratio:.1f}x today's batch"
+        "maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {result.batch_ratio:.3g}x today's batch"
     )
     best = result.recommended
     if best is None:
@@ -175,7 +180,7 @@ def _batch_sizes(result: Analysis) -> Table:
         return table
     speed = f"{best.samples_per_second or 0:,.1f} samples/s"
     table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", f"{speed}, {_gain(result)}")
-    if result.savings is not None and result.price is not None and result.savings.per_run_usd > 0:
+    if result.savings is not None and result.price is not None and (result.speedup or 0.0) >= WORTH_SAYING:
         saved, usage = result.savings, result.usage
         each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
         people = f", {usage.people} people" if usage.people > 1 else ""
@@ -185,11 +190,17 @@ def _batch_sizes(result: Analysis) -> Table:
 
 
 def _gain(result: Analysis) -> str:
-    if result.speedup is None:
-        return f"today's batch {result.current_batch_size} was not timed"
-    if result.speedup < 1.05:
+    now, then = result.current, result.recommended
+    if result.speedup is None or now is None or then is None:
+        return f"nothing to compare with: today's batch {result.current_batch_size} {_why_not_timed(result)}"
+    if result.speedup < WORTH_SAYING:
         return "no faster than today: the batch size is not what slows you down"
-    return f"{result.speedup:.2f}x faster than today, measured"
+    spread = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
+    return f"{result.speedup:.2f}x (± {100 * spread:.0f} %) faster than today, {result.source}"
+
+
+def _why_not_timed(result: Analysis) -> str:
+    return "does not fit" if result.max_is_exact else "was not tried"
 
 
 def _curve(result: Analysis, width: int) -> Table:
@@ -243,5 +254,6 @@ def _table(*columns: str, numbers: int = 0) -> Table:
     """A table whose first ``numbers`` columns hold figures."""
     table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index < numbers else "left")
+        justify: Literal["left", "right"] = "right" if index < numbers else "left"
+        table.add_column(column, justify=justify, no_wrap=column in UNBROKEN)
     return table
