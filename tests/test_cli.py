@@ -265,7 +265,7 @@ def run_on_a_terminal(*arguments, **environment):
 COLOR = re.compile(r"\x1b\[(\d+;)*(3\d|4\d|9\d)")
 
 
-@pytest.mark.parametrize("arguments", [("doctor",), ("analyze", "brt"), ("analyze", "--help")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("doctor",), ("analyze", "brt")], ids=" ".join)
 def test_a_terminal_gets_colors_unless_no_color_is_set(arguments, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
 

@@ -28,6 +28,7 @@ app = typer.Typer(
     help="Finds the GPU memory that training wastes, proves it and hands over the fix.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help comes in half the time and cuts no option name short
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (analyze, measure):

@@ -21,15 +21,13 @@ def analyze(
     max_batch: Annotated[int | None, typer.Option("--max-batch", help="Look no further than this.")] = None,
     margin: Annotated[float, typer.Option("--margin", help="Part of the memory to leave free.")] = DEFAULT_MARGIN,
     price_per_hour: Annotated[
-        float | None, typer.Option("--price-per-hour", help="Dollars for an hour of the GPU.", rich_help_panel=o.MONEY)
+        float | None, typer.Option("--price-per-hour", help="Dollars for an hour of the GPU.")
     ] = None,
     hours_per_run: Annotated[
-        float, typer.Option("--hours-per-run", help="What a run takes today.", rich_help_panel=o.MONEY)
+        float, typer.Option("--hours-per-run", help="What a run takes today.")
     ] = Usage.hours_per_run,
-    runs_per_year: Annotated[
-        float, typer.Option("--runs-per-year", help="Runs of one person.", rich_help_panel=o.MONEY)
-    ] = Usage.runs_per_year,
-    people: Annotated[int, typer.Option("--people", help="People who train.", rich_help_panel=o.MONEY)] = Usage.people,
+    runs_per_year: Annotated[float, typer.Option("--runs-per-year", help="Runs of one person.")] = Usage.runs_per_year,
+    people: Annotated[int, typer.Option("--people", help="People who train.")] = Usage.people,
 ) -> o.Answer:
     """Find the largest batch that trains, the one worth using, and what it saves."""
     from memorymark.render.terminal import print_analysis

@@ -19,8 +19,6 @@ from memorymark.request import Request
 from memorymark.target import Target
 from memorymark.units import GIB
 
-RECIPE, SHAPE, TARGET, MONEY, OUTPUT = "Recipe", "Shape of a sample", "Target", "Money", "Output"
-
 
 def complete_model(incomplete: str) -> list[str]:
     """Model ids for the shell's completion."""
@@ -34,46 +32,30 @@ Model = Annotated[
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
-PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.", rich_help_panel=RECIPE)]
-OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.", rich_help_panel=RECIPE)]
-Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.", rich_help_panel=RECIPE)]
+PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.")]
+OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.")]
+Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
     bool,
-    typer.Option(
-        "--gradient-checkpointing", help="Recompute activations in the backward pass.", rich_help_panel=RECIPE
-    ),
+    typer.Option("--gradient-checkpointing", help="Recompute activations in the backward pass."),
 ]
-Compile = Annotated[bool, typer.Option("--compile", help="Run the model under torch.compile.", rich_help_panel=RECIPE)]
-ChannelsLast = Annotated[
-    bool, typer.Option("--channels-last", help="NHWC memory format, for image models.", rich_help_panel=RECIPE)
-]
-Tf32 = Annotated[bool, typer.Option("--tf32", help="TF32 for fp32 matrix products.", rich_help_panel=RECIPE)]
-EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as published.", rich_help_panel=RECIPE)]
-LossOption = Annotated[
-    Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.", rich_help_panel=RECIPE)
-]
-Accumulate = Annotated[
-    int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS", rich_help_panel=RECIPE)
-]
-SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.", rich_help_panel=SHAPE)]
-ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.", rich_help_panel=SHAPE)]
+Compile = Annotated[bool, typer.Option("--compile", help="Run the model under torch.compile.")]
+ChannelsLast = Annotated[bool, typer.Option("--channels-last", help="NHWC memory format, for image models.")]
+Tf32 = Annotated[bool, typer.Option("--tf32", help="TF32 for fp32 matrix products.")]
+EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as published.")]
+LossOption = Annotated[Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.")]
+Accumulate = Annotated[int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS")]
+SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.")]
+ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.")]
 Small = Annotated[
     bool | None,
-    typer.Option(
-        "--small/--full", help="A few-layer stand-in, as on the CPU, or the full model.", rich_help_panel=SHAPE
-    ),
+    typer.Option("--small/--full", help="A few-layer stand-in, as on the CPU, or the full model."),
 ]
-Device = Annotated[
-    str, typer.Option("--device", help="auto, cuda, cuda:N, mps or cpu.", metavar="DEVICE", rich_help_panel=TARGET)
-]
-MemoryGib = Annotated[
-    float | None, typer.Option("--memory-gib", help="Cap what the allocator may use, in GiB.", rich_help_panel=TARGET)
-]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.", rich_help_panel=TARGET)
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.", rich_help_panel=OUTPUT)]
+Device = Annotated[str, typer.Option("--device", help="auto, cuda, cuda:N, mps or cpu.", metavar="DEVICE")]
+MemoryGib = Annotated[float | None, typer.Option("--memory-gib", help="Cap what the allocator may use, in GiB.")]
+TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 
 def make_request(

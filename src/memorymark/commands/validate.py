@@ -9,7 +9,9 @@ from memorymark.analysis import DEFAULT_CURRENT
 from memorymark.commands import options as o
 from memorymark.request import Request
 
-app = typer.Typer(help="Check that what is measured is what it claims to be.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check that what is measured is what it claims to be.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command()
