@@ -11,6 +11,7 @@ from typing import Literal
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
+from memorymark.predict.allocator import ALLOCATOR_SETTINGS
 from memorymark.units import format_bytes
 
 Status = Literal["ok", "warn", "fail"]
@@ -94,7 +95,7 @@ def _other_device() -> Check:
 
 
 def _allocator() -> list[Check]:
-    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+    for name in ALLOCATOR_SETTINGS:
         if os.environ.get(name):
             advice = "results hold for this setting; train with the same one."
             return [Check("allocator", "warn", f"{name}={os.environ[name]}", advice)]

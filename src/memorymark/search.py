@@ -9,7 +9,7 @@ ran; where fitting is monotone, it is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from memorymark.trial import Trial
 from memorymark.units import GIB
@@ -35,12 +35,16 @@ NO_LIMIT = 2**31 - 1
 class SearchResult:
     """``maximum`` was run and fits; 0 means that not even one sample does.
 
-    ``exact`` says that the next size was run and failed; otherwise the caller's limit ended the search.
+    If it is not ``exact``, the caller's limit ended the search.
     """
 
     maximum: int
-    exact: bool
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[Trial]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the next size was run and failed."""
+        return self.blocker is not None
 
     @property
     def blocker(self) -> Trial | None:
@@ -66,8 +70,7 @@ def find_maximum(
         trial = run(search.next_size() if trials else min(first, limit))
         trials.append(trial)
         search.learn(trial)
-    exact = any(t.batch_size == search.low + 1 and not t.fits for t in trials)
-    return SearchResult(search.low, exact, trials)
+    return SearchResult(search.low, trials)
 
 
 def size_within(trials: list[Trial], memory_bytes: float) -> int:

@@ -12,10 +12,9 @@ import torch
 
 from memorymark.devices import nvml
 from memorymark.devices.base import MemoryReading
-from memorymark.predict.allocator import Segment
+from memorymark.predict.allocator import ALLOCATOR_SETTINGS, Segment
 from memorymark.trace import Phase, Trace
 
-ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 # A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.
 MARK_BYTES = 509
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from memorymark.units import MIB
 
+# Environment variables that make the real allocator work in another way than the one modelled here.
+ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 ROUND_BYTES = 512
 SMALL_REQUEST_BYTES = MIB
 SMALL_SEGMENT_BYTES = 2 * MIB

@@ -153,7 +153,7 @@ class MeasuredProbe:
             if failure is None:
                 raise
         # Past the except clause: the exception, whose frames hold the step's tensors, is gone before the cleaning.
-        trial = meter.trial(batch_size, failure, self._device)
+        trial = meter.trial(batch_size, failure)
         if failure is not None:
             self._clean_up()
             return trial
@@ -240,10 +240,10 @@ class _PeakMeter:
         if self.steps == 0:
             self._retries_after_first_step = reading.allocator_retries
 
-    def trial(self, batch_size: int, failure: Failure | None, device: Device) -> Trial:
+    def trial(self, batch_size: int, failure: Failure | None) -> Trial:
         self.on_phase("optimizer")  # what came after the last phase: timed steps, or the half of a failed one
-        reading = device.reading()
-        outside_bytes = device.held_bytes() - reading.reserved_bytes
+        reading = self._device.reading()
+        outside_bytes = self._device.held_bytes() - reading.reserved_bytes
         return Trial(
             batch_size=batch_size,
             fits=failure is None,
