@@ -2,7 +2,7 @@ from math import ceil, log2
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memorymark.search import find_maximum, size_within
@@ -115,6 +115,7 @@ def test_where_fitting_is_monotone_the_answer_is_exact_or_the_limit(peak, answer
     assert {result.maximum, result.maximum + result.exact} - {0} <= set(sizes_run(result))
 
 
+@example(capacity=77130, growth=[0, 468, 758, 132, 4148, 4341, 65536], answer=71_791_139, resting_part=0.0)
 @settings(deadline=None)
 @given(
     capacity=st.integers(1, 10**12),

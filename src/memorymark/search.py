@@ -91,7 +91,7 @@ class _Search:
         self._fitting: list[Trial] = []
         self._last_fits = False
         self._stride = 0
-        self._surprise = 1
+        self._ceiling, self._surprise = high, 1
         self._seen_failure = False
 
     @property
@@ -128,16 +128,17 @@ class _Search:
         middle = (self.low + self.high) // 2
         if not self._last_fits:
             return max(self.high - stride, middle)
-        # Past the ceiling the tensors alone would exceed the capacity. If they do and it fits all the same, the
-        # capacity was wrong: from there on, each surprise doubles the next stride.
-        ceiling = self._meets(self._capacity_bytes)
-        if ceiling <= self.low:
+        # Past the ceiling the tensors alone would exceed the capacity. Where even the ceiling fits, the line or the
+        # capacity is wrong: from there on, each surprise doubles the next stride.
+        if self.low < self._ceiling:
+            self._ceiling = self._meets(self._capacity_bytes)
+        if self.low >= self._ceiling:
             self._surprise *= 2
             return min(self.low + self._surprise // 2, middle)
         reach = self.low + stride
         if self.low > self._forecast_size + 1:  # there was no forecast, or it was too low to be of use
             reach = max(reach, self.guess())
-        return min(reach, ceiling, middle)
+        return min(reach, self._ceiling, middle)
 
     def guess(self) -> int:
         """The size at which the peak meets what the allocator can really use."""
