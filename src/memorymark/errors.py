@@ -36,3 +36,7 @@ class DoesNotFitError(MemoryMarkError):
 
 class WorkerError(MemoryMarkError):
     """The process that runs the training steps was killed, crashed or hung."""
+
+
+class CannotPredictError(MemoryMarkError):
+    """The step does something whose memory or shape cannot be known without running it."""

@@ -20,11 +20,16 @@ LEARNING_RATE = 1e-5
 
 
 class TrainingStep:
-    """A workload under a recipe on a device, ready to run steps at any batch size."""
+    """A workload under a recipe on a device, ready to run steps at any batch size.
 
-    def __init__(self, workload: Workload, recipe: Recipe, device: torch.device) -> None:
+    ``model`` is one that is already built and prepared.
+    """
+
+    def __init__(
+        self, workload: Workload, recipe: Recipe, device: torch.device, *, model: nn.Module | None = None
+    ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
-        self.model = prepare_model(build_on(device, workload), recipe)
+        self.model = prepare_model(build_on(device, workload), recipe) if model is None else model
         self.optimizer = make_optimizer(self.model, recipe)
         self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model

@@ -1,0 +1,200 @@
+"""What CUDA kernels allocate out of sight: scratch space that an operation takes beyond its results and gives back.
+
+The rules come from the sources of torch where they are there to read (reductions, embeddings, softmax, attention) and
+from measurements where they are not (cuDNN's convolutions, which copy their tensors into another memory layout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Protocol
+
+import torch
+
+from memorymark.predict.tracer import Operation, TensorFacts
+from memorymark.units import MIB
+
+
+class Silicon(Protocol):
+    """What the rules need to know of a GPU."""
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability."""
+
+    @property
+    def multiprocessors(self) -> int:
+        """How many streaming multiprocessors it has."""
+
+
+Rule = Callable[[Operation, Silicon], "int | tuple[int, ...]"]
+
+THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
+INDEX_BYTES = 8
+
+
+def scratch_bytes(operation: Operation, gpu: Silicon) -> tuple[int, ...]:
+    """What an operation takes beyond its results, one after the other."""
+    rule = RULES.get(operation.name)
+    sizes = rule(operation, gpu) if rule else ()
+    return tuple(size for size in ((sizes,) if isinstance(sizes, int) else sizes) if size > 0)
+
+
+def cublas_workspace_bytes(gpu: Silicon) -> int:
+    """What cuBLAS takes once for each thread that multiplies matrices, and keeps."""
+    return 32 * MIB if gpu.capability >= (9, 0) else 8320 * 1024
+
+
+def _reduction(op: Operation, gpu: Silicon) -> int:
+    """torch's reduction kernel (ATen/native/cuda/Reduce.cuh): partial results of the blocks that share an output."""
+    tensor, result = op.inputs[0], op.outputs[0]
+    outputs, elements = max(result.numel, 1), tensor.numel
+    if elements == 0 or outputs == elements:
+        return 0
+    inputs = elements // outputs
+    along_rows = _reduces_last(op)
+    vector = 1
+    if along_rows:
+        width, height = inputs, outputs
+        if outputs == 1 and width > 128:
+            width //= 4
+    else:
+        while vector < 4 and outputs % (2 * vector) == 0:
+            vector *= 2
+        width, height = outputs // vector, inputs
+    threads = 512 // vector
+    block_width = min(_power_of_two(min(width, threads)), 32)
+    block_height = min(_power_of_two(min(height, threads)), threads // block_width)
+    block_width = min(_power_of_two(min(width, threads)), threads // block_height)
+    values = _ceil(inputs, block_width) if along_rows else inputs
+    outputs_per_block = 1 if along_rows else block_width
+    if values < min(16 * block_height, 256):
+        return 0  # each row of threads has an output of its own
+    values = _ceil(values, block_height)
+    grid = _ceil(outputs // vector, outputs_per_block)
+    target = gpu.multiprocessors * (THREADS_PER_MULTIPROCESSOR.get(gpu.capability, 2048) // (block_width * block_height))
+    if values < 256 or grid > target:
+        return 0
+    blocks = max(min(_ceil(target, grid), _ceil(values, 16)), _ceil(values, 256))
+    if blocks <= 1:
+        return 0
+    # Where a block's columns are outputs, torch reserves a whole block's width for every one of them.
+    return 4 * outputs * blocks * (1 if along_rows else block_width * vector)
+
+
+def _reduces_last(op: Operation) -> bool:
+    tensor, result = op.inputs[0], op.outputs[0]
+    if result.numel == 1:
+        return True
+    # The result keeps a reduced dimension as 1 or drops it; what is left at the end is not reduced.
+    return result.shape[-1:] != tensor.shape[-1:]
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << (max(value, 1).bit_length() - 1)
+
+
+def _embedding_backward(op: Operation, _: Silicon) -> int:
+    gradient, indices = op.inputs[0], op.inputs[1]
+    count, width, rows = indices.numel, gradient.shape[-1], op.outputs[0].shape[0]
+    if count <= 3072:
+        return 0  # a kernel that sorts nothing
+    sorting = 6 * count * INDEX_BYTES
+    if rows <= 2:
+        return sorting
+    segments = min(count, rows)
+    return (count // 10 + segments) * width * 4 + sorting
+
+
+def _softmax_backward(op: Operation, _: Silicon) -> int:
+    return op.inputs[0].nbytes
+
+
+def _safe_softmax(op: Operation, _: Silicon) -> int:
+    return op.inputs[0].numel  # one flag an element
+
+
+def _contiguous_copies(op: Operation, _: Silicon) -> int:
+    return sum(tensor.nbytes for tensor in op.inputs if not tensor.contiguous)
+
+
+def _efficient_attention_backward(op: Operation, _: Silicon) -> tuple[int, ...]:
+    """The product of the result and its gradient, then the gradient of the query in fp32."""
+    query = op.inputs[1]
+    batch, heads, length, width = query.shape
+    blocks = _ceil(length, 64)
+    return query.numel * 4, batch * heads * (blocks * (64 * width * 4 + 16) + 4 * length)
+
+
+def _flash_attention_backward(op: Operation, gpu: Silicon) -> int:
+    query, key = op.inputs[1], op.inputs[2]
+    batch, heads, length, width = query.shape
+    rounded = length if gpu.capability >= (9, 0) else _ceil(length, 128) * 128
+    total = batch * heads * rounded * 4 * (width + 1)
+    if key.shape[1] != heads:  # gradients of shared keys and values are first made for every head
+        total += 2 * batch * heads * key.shape[2] * width * query.dtype.itemsize
+    return total
+
+
+def _is_depthwise(groups: int, channels: int) -> bool:
+    return groups > 1 and groups == channels
+
+
+def _padded(tensor: TensorFacts) -> int:
+    """The bytes of a copy with the channels last and padded to what tensor cores want."""
+    multiple = 16 // tensor.dtype.itemsize
+    channels = _ceil(tensor.shape[1], multiple) * multiple
+    return tensor.nbytes // max(tensor.shape[1], 1) * channels
+
+
+def _convolution(op: Operation, _: Silicon) -> int:
+    image, weight, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    groups = int(op.arguments[-1])
+    if _is_depthwise(groups, image.shape[1]):
+        return 0
+    if image.channels_last:
+        return 0 if weight.channels_last or prod(weight.shape[2:]) == 1 else weight.nbytes
+    strides = op.arguments[-3 * (image_dims := len(image.shape) - 2) - 2 - image_dims :][:image_dims]
+    if prod(weight.shape[2:]) == 1 and set(strides) == {1} and prod(image.shape[2:]) % 4 == 0:
+        return 0
+    if image.dtype == torch.float32 and image.shape[1] < 4 and prod(weight.shape[2:]) < 16:
+        return 0
+    return _padded(image) + _padded(result) + weight.nbytes
+
+
+def _convolution_backward(op: Operation, _: Silicon) -> int:
+    gradient, image, weight = op.inputs[0], op.inputs[1], op.inputs[2]
+    groups = int(op.arguments[-4])
+    if _is_depthwise(groups, image.shape[1]):
+        return 0 if image.contiguous else gradient.nbytes + image.nbytes
+    if image.channels_last and gradient.channels_last:
+        return weight.nbytes
+    strides = op.arguments[-3 * (image_dims := len(image.shape) - 2) - 5 - image_dims :][:image_dims]
+    if prod(weight.shape[2:]) == 1 and set(strides) == {1} and prod(image.shape[2:]) % 8 == 0:
+        return min(image.shape[0], 64) * weight.numel * 4
+    if image.dtype == torch.float32 and image.shape[1] < 4 and prod(weight.shape[2:]) < 16:
+        return 0
+    return _padded(gradient) + _padded(image) + 2 * weight.nbytes
+
+
+RULES: dict[str, Rule] = {
+    "aten.sum.dim_IntList": _reduction,
+    "aten.sum.default": _reduction,
+    "aten.mean.dim": _reduction,
+    "aten.linalg_vector_norm.default": _reduction,
+    "aten.embedding_dense_backward.default": _embedding_backward,
+    "aten._softmax_backward_data.default": _softmax_backward,
+    "aten._safe_softmax.default": _safe_softmax,
+    "aten.native_layer_norm.default": _contiguous_copies,
+    "aten.native_layer_norm_backward.default": _contiguous_copies,
+    "aten._scaled_dot_product_efficient_attention_backward.default": _efficient_attention_backward,
+    "aten._scaled_dot_product_flash_attention_backward.default": _flash_attention_backward,
+    "aten._scaled_dot_product_cudnn_attention_backward.default": _flash_attention_backward,
+    "aten.convolution.default": _convolution,
+    "aten.convolution_backward.default": _convolution_backward,
+}
