@@ -52,6 +52,7 @@ class Trial:
     The peaks by phase say what the overall peak hides: at small batches it is the optimizer's and says nothing
     about larger ones. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only the steps after the first: retries there recur for the whole training.
+    ``intervals`` gives, for a predicted number by its name, what the true one should lie between.
     """
 
     batch_size: int
@@ -70,6 +71,7 @@ class Trial:
     step_seconds: float | None = None
     step_seconds_spread: float | None = None
     failure: Failure | None = None
+    intervals: dict[str, tuple[float, float]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The trial as JSON types; ``from_dict`` reads it back."""

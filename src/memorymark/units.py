@@ -5,6 +5,8 @@ from __future__ import annotations
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
+GIGA = 10**9
+TERA = 10**12
 
 
 def gib(size_bytes: int | float) -> float:

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import IO, Any
 
+from memorymark.catalog import find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.request import Request
+from memorymark.target import default_gpu_target
 
 PROCESS_START = time.perf_counter()
 
@@ -30,24 +32,36 @@ class Worker:
         self._probe: Any = None
 
     def open(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Builds the model of a request on its device."""
+        """Builds the model of a request on its device, or traces it for a GPU that is not here."""
         import torch
         import transformers
         import transformers.models.auto.modeling_auto  # the slow part, which the build would otherwise pay for
 
         from memorymark.builtin import builtin_workload, sample_size
-        from memorymark.devices import open_device
-        from memorymark.probe.measured import MeasuredProbe
+        from memorymark.devices import is_accelerator_here
 
         imported = time.perf_counter()
         asked = Request.from_dict(request)
-        device = open_device(asked.target)
-        if asked.small is None:
-            asked = replace(asked, small=device.kind == "cpu")
-        device.synchronize()
-        opened = time.perf_counter()
-        self._probe = MeasuredProbe(builtin_workload(asked), asked.recipe, device)
-        device.synchronize()
+        if asked.target.gpu is None and asked.target.device == "auto" and not is_accelerator_here():
+            asked = replace(asked, target=default_gpu_target(asked.target))
+        if asked.target.gpu is not None:
+            from memorymark.probe.predicted import PredictedProbe
+
+            asked = replace(asked, small=bool(asked.small))
+            opened = time.perf_counter()
+            gpu, cap_bytes = find_gpu(asked.target.gpu), asked.target.memory_cap_bytes
+            self._probe = PredictedProbe(builtin_workload(asked), asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+        else:
+            from memorymark.devices import open_device
+            from memorymark.probe.measured import MeasuredProbe
+
+            device = open_device(asked.target)
+            if asked.small is None:
+                asked = replace(asked, small=device.kind == "cpu")
+            device.synchronize()
+            opened = time.perf_counter()
+            self._probe = MeasuredProbe(builtin_workload(asked), asked.recipe, device)
+            device.synchronize()
         # What is alive now stays: leaving it out makes the collections after a failed trial quick.
         gc.collect()
         gc.freeze()

@@ -1,4 +1,4 @@
-"""The GPU catalog: memory, compute capability, and prices with provider and date."""
+"""The GPU catalog: memory, speed, and prices with provider and date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memorymark.units import MIB
+from memorymark.errors import UsageError
+from memorymark.units import GIGA, MIB, TERA
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,32 @@ class Price:
 
 @dataclass(frozen=True)
 class GpuEntry:
-    """One GPU model. ``memory_bytes`` is the total its driver reports; ``prices`` are oldest first."""
+    """One GPU model.
+
+    ``memory_bytes`` is the total its driver reports, ``torch_memory_bytes`` what torch sees of it, and ``context_bytes``
+    what the CUDA context takes of that: the least, the usual and the most. Rates are those of the datasheet without
+    sparsity, in operations and bytes a second; ``prices`` are oldest first.
+    """
 
     id: str
     name: str
     matches: tuple[str, ...]
     memory_bytes: int
+    torch_memory_bytes: int
+    context_bytes: tuple[int, int, int]
     compute_capability: str
+    multiprocessors: int
+    fp32_flops: float
+    tf32_flops: float
+    half_flops: float
+    bytes_per_second: float
     prices: tuple[Price, ...]
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability as numbers."""
+        major, minor = self.compute_capability.split(".")
+        return int(major), int(minor)
 
     @property
     def price(self) -> Price | None:
@@ -75,7 +94,14 @@ def all_gpus() -> tuple[GpuEntry, ...]:
             name=facts["name"],
             matches=tuple(facts["matches"]),
             memory_bytes=facts["memory_mib"] * MIB,
+            torch_memory_bytes=facts["torch_memory_mib"] * MIB,
+            context_bytes=tuple(mib * MIB for mib in facts["context_mib"]),
             compute_capability=facts["compute_capability"],
+            multiprocessors=facts["multiprocessors"],
+            fp32_flops=facts["fp32_tflops"] * TERA,
+            tf32_flops=facts["tf32_tflops"] * TERA,
+            half_flops=facts["half_tflops"] * TERA,
+            bytes_per_second=facts["bandwidth_gb_per_second"] * GIGA,
             prices=tuple(prices.get(facts["id"], ())),
         )
         for facts in json.loads((folder / "gpus.json").read_text(encoding="utf-8"))
@@ -93,3 +119,18 @@ def match_gpu(device_name: str) -> GpuEntry | None:
         if any(re.search(rf"(?<!\w){re.escape(part)}(?![\w-])", device_name) for part in gpu.matches):
             return gpu
     return None
+
+
+def find_gpu(name: str) -> GpuEntry:
+    """The GPU called ``name``: its id, or its name as the driver or a shop gives it."""
+    wanted = name.strip().lower()
+    by_name = {key.lower(): gpu for gpu in all_gpus() for key in (gpu.id, gpu.name, gpu.name.removeprefix("NVIDIA "))}
+    found = by_name.get(wanted) or match_gpu(name)
+    if found is not None:
+        return found
+    from difflib import get_close_matches
+
+    near = [gpu.id for gpu in all_gpus() if gpu.id.startswith(wanted)]
+    near = near or list(dict.fromkeys(by_name[key].id for key in get_close_matches(wanted, by_name, n=3)))
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(f"unknown GPU {name!r}: {hint}The GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")

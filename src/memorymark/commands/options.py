@@ -27,6 +27,13 @@ def complete_model(incomplete: str) -> list[str]:
     return [entry.id for entry in all_models() if entry.id.startswith(incomplete)]
 
 
+def complete_gpu(incomplete: str) -> list[str]:
+    """GPU ids for the shell's completion."""
+    from memorymark.catalog import all_gpus
+
+    return [entry.id for entry in all_gpus() if entry.id.startswith(incomplete)]
+
+
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="What to train; see `memorymark models`.", autocompletion=complete_model)
 ]
@@ -52,6 +59,12 @@ Small = Annotated[
     typer.Option("--small/--full", help="A few-layer stand-in, as on the CPU, or the full model."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cuda, cuda:N, mps or cpu.", metavar="DEVICE")]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", help="Predict for this GPU; see `memorymark gpus`.", metavar="NAME", autocompletion=complete_gpu
+    ),
+]
 MemoryGib = Annotated[float | None, typer.Option("--memory-gib", help="Cap what the allocator may use, in GiB.")]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -73,6 +86,7 @@ def make_request(
     seq_len: SeqLen = None,
     image_size: ImageSize = None,
     small: Small = None,
+    gpu: Gpu = None,
     device: Device = "auto",
     memory_gib: MemoryGib = None,
 ) -> Request:
@@ -96,7 +110,7 @@ def make_request(
             tf32=tf32,
             channels_last=channels_last,
         ),
-        target=Target(device=device, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
+        target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
     )
 
 

@@ -7,7 +7,14 @@ from memorymark.errors import UsageError
 from memorymark.target import Target
 from memorymark.units import format_bytes
 
-__all__ = ["Device", "MemoryReading", "open_device"]
+__all__ = ["Device", "MemoryReading", "is_accelerator_here", "open_device"]
+
+
+def is_accelerator_here() -> bool:
+    """Whether torch can use a GPU of this machine."""
+    import torch
+
+    return torch.cuda.is_available() or torch.backends.mps.is_available()
 
 
 def open_device(target: Target) -> Device:

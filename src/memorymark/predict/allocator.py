@@ -27,6 +27,10 @@ SEGMENT_ROUND_BYTES = 2 * MIB
 class OutOfMemory(Exception):  # noqa: N818 - the name every allocator gives it
     """The capacity does not hold what was asked for, even with every unused segment given back."""
 
+    def __init__(self, requested_bytes: int, free_bytes: int) -> None:
+        super().__init__(f"{requested_bytes} bytes asked for, {free_bytes} free")
+        self.requested_bytes, self.free_bytes = requested_bytes, free_bytes
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -67,6 +71,7 @@ class CachingAllocator:
         self.retries = 0
         self._small: Pool = []
         self._large: Pool = []
+        self._first_blocks: dict[int, Block] = {}
         self._next_address = 0
 
     def allocate(self, requested_bytes: int) -> Block:
@@ -96,6 +101,8 @@ class CachingAllocator:
             block.before = before.before
             if block.before is not None:
                 block.before.after = block
+            else:
+                self._first_blocks[block.address] = block
         if after is not None and after.free:
             del pool[bisect_left(pool, (after.size, after.address))]
             block.size += after.size
@@ -109,11 +116,27 @@ class CachingAllocator:
         for pool in (self._small, self._large):
             kept = [entry for entry in pool if entry[2].before is not None or entry[2].after is not None]
             self.reserved_bytes -= sum(entry[0] for entry in pool) - sum(entry[0] for entry in kept)
+            for _, address, block in pool:
+                if block.before is None and block.after is None:
+                    del self._first_blocks[address]
             pool[:] = kept
 
     def reset_peaks(self) -> None:
         """Starts the peaks anew from what is held now."""
         self.peak_allocated_bytes, self.peak_reserved_bytes = self.allocated_bytes, self.reserved_bytes
+
+    def layout(self) -> list[Segment]:
+        """All segments as they are now; ``add_segment`` puts them into another allocator."""
+        segments = []
+        for address, first in self._first_blocks.items():
+            blocks, block = [], first
+            while True:
+                blocks.append((block.size, not block.free))
+                if block.after is None:
+                    break
+                block = block.after
+            segments.append(Segment(address, first.small, tuple(blocks)))
+        return segments
 
     def add_segment(self, segment: Segment) -> None:
         """Puts a segment there as it was found."""
@@ -123,6 +146,8 @@ class CachingAllocator:
             block.free, block.before = not in_use, before
             if before is not None:
                 before.after = block
+            else:
+                self._first_blocks[address] = block
             before, address = block, address + size
             self.reserved_bytes += size
             if in_use:
@@ -147,12 +172,13 @@ class CachingAllocator:
             self.empty_cache()
             self.retries += 1
             if self.reserved_bytes + size > self.capacity_bytes:
-                raise OutOfMemory
+                raise OutOfMemory(size, self.capacity_bytes - self.reserved_bytes)
         self.reserved_bytes += size
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
         address = next(self._segment_addresses, self._next_address)
         self._next_address = max(self._next_address, address + size)
-        return Block(address, size, small=small)
+        block = self._first_blocks[address] = Block(address, size, small=small)
+        return block
 
     def _split(self, block: Block, size: int, pool: Pool) -> None:
         rest = Block(block.address + size, block.size - size, small=block.small)

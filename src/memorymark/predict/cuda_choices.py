@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -43,8 +44,6 @@ FULL_PRECISION_RESULT = (
 ).split()
 # ... and these in the widest type of their inputs.
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
-# The CPU's lists name others, which CUDA's leave alone.
-LEFT_ALONE = "avg_pool3d binary_cross_entropy adaptive_avg_pool3d replication_pad2d stack cat index_copy".split()
 
 
 @contextmanager
@@ -63,12 +62,13 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
             (FULL_PRECISION, _to_full_precision),
             (FULL_PRECISION_RESULT, _asking_for_full_precision),
             (WIDEST_PRECISION, _to_widest),
-            (LEFT_ALONE, lambda args: args),
         ):
             for name in names:
                 operator = _operator(name)
                 if operator is not None:
                     library.impl(name, _autocast_kernel(operator, cast), "AutocastCPU")
+        for name in _left_alone():
+            library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
     clear_autocast_cache = torch.clear_autocast_cache
 
     def clear_both() -> None:
@@ -81,6 +81,15 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
     finally:
         torch.clear_autocast_cache = clear_autocast_cache
         library._destroy()
+
+
+@cache
+def _left_alone() -> list[str]:
+    """Operators that the CPU's autocast changes and CUDA's does not."""
+    listed = {*LOWER_PRECISION, *FULL_PRECISION, *FULL_PRECISION_RESULT, *WIDEST_PRECISION}
+    names = (name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::"))
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return [name for name in names if name not in listed and has_kernel(f"aten::{name}", "AutocastCPU")]
 
 
 def _operator(name: str) -> Any:
@@ -110,7 +119,9 @@ class _WeightCache:
         def cast(tensor: Tensor) -> Tensor:
             if not tensor.is_floating_point() or tensor.dtype in (dtype, torch.float64):
                 return tensor
-            cacheable = tensor.is_leaf and tensor.requires_grad and tensor.dtype == torch.float32 and not tensor._is_view()
+            cacheable = (
+                tensor.is_leaf and tensor.requires_grad and tensor.dtype == torch.float32 and not tensor._is_view()
+            )
             if not (cacheable and torch.is_autocast_cache_enabled()):
                 return tensor.to(dtype)
             if id(tensor) not in self._cast:
@@ -172,8 +183,18 @@ class _Attention:
     def __init__(self, capability: tuple[int, int]) -> None:
         self._capability = capability
 
-    def __call__(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-                 is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+    def __call__(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
         needs_gradient = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
         if self._cudnn_takes(query, key, value, attn_mask):
             return aten._scaled_dot_product_cudnn_attention(
@@ -185,7 +206,9 @@ class _Attention:
             if padding:
                 query, key, value = (torch.nn.functional.pad(t, (0, padding)) for t in (query, key, value))
                 scale = scale or width**-0.5
-            out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+            out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[
+                0
+            ]
             return out[..., :width] if padding else out
         if self._efficient_takes(query, key, value, attn_mask):
             mask = _for_every_head(_as_bias(attn_mask, query), query, key)

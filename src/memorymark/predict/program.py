@@ -87,6 +87,8 @@ def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts])
 
 def _grown(small: Sequence[TensorFacts], large: Sequence[TensorFacts], steps: int) -> tuple[TensorFacts, ...]:
     return tuple(
-        a if a.shape == b.shape else replace(a, shape=tuple(x + (y - x) * steps for x, y in zip(a.shape, b.shape, strict=True)))
+        a
+        if a.shape == b.shape
+        else replace(a, shape=tuple(x + (y - x) * steps for x, y in zip(a.shape, b.shape, strict=True)))
         for a, b in zip(small, large, strict=True)
     )

@@ -73,7 +73,9 @@ def _reduction(op: Operation, gpu: Silicon) -> int:
         return 0  # each row of threads has an output of its own
     values = _ceil(values, block_height)
     grid = _ceil(outputs // vector, outputs_per_block)
-    target = gpu.multiprocessors * (THREADS_PER_MULTIPROCESSOR.get(gpu.capability, 2048) // (block_width * block_height))
+    target = gpu.multiprocessors * (
+        THREADS_PER_MULTIPROCESSOR.get(gpu.capability, 2048) // (block_width * block_height)
+    )
     if values < 256 or grid > target:
         return 0
     blocks = max(min(_ceil(target, grid), _ceil(values, 16)), _ceil(values, 256))
@@ -141,8 +143,55 @@ def _flash_attention_backward(op: Operation, gpu: Silicon) -> int:
     return total
 
 
-def _is_depthwise(groups: int, channels: int) -> bool:
-    return groups > 1 and groups == channels
+def _convolution(op: Operation, _: Silicon) -> int:
+    image, weight, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    groups, strides = int(op.arguments[-1]), _strides(op, len(image.shape) - 2, after=2)
+    if image.channels_last:
+        return 0 if weight.channels_last or _window(weight) == 1 or _is_depthwise(groups, image) else weight.nbytes
+    copy = 0 if image.contiguous else image.nbytes
+    if groups > 1 or _is_pointwise(weight, strides, image, 4) or _has_own_kernel(image, weight):
+        return copy
+    return copy + _padded(image) + _padded(result) + weight.nbytes
+
+
+def _convolution_backward(op: Operation, _: Silicon) -> int | tuple[int, ...]:
+    """The image's gradient first, then the weight's."""
+    gradient, image, weight = op.inputs[0], op.inputs[1], op.inputs[2]
+    groups, strides = int(op.arguments[-4]), _strides(op, len(image.shape) - 2, after=5)
+    if _is_depthwise(groups, image):
+        return 0 if image.contiguous else gradient.nbytes + image.nbytes
+    if image.channels_last and gradient.channels_last:
+        return weight.nbytes
+    if _is_pointwise(weight, strides, image, 8):
+        return min(image.shape[0], 64) * weight.numel * 4  # partial sums over the images
+    if _has_own_kernel(image, weight):
+        return 0
+    once = _padded(gradient) + _padded(image) + weight.nbytes
+    return once, once
+
+
+def _strides(op: Operation, dims: int, *, after: int) -> tuple[object, ...]:
+    """The strides among the arguments: stride, padding, dilation, transposed, output padding, and ``after`` more."""
+    start = len(op.arguments) - 4 * dims - after
+    return op.arguments[start : start + dims]
+
+
+def _window(weight: TensorFacts) -> int:
+    return prod(weight.shape[2:])
+
+
+def _is_depthwise(groups: int, image: TensorFacts) -> bool:
+    return groups > 1 and groups == image.shape[1]
+
+
+def _is_pointwise(weight: TensorFacts, strides: tuple[object, ...], image: TensorFacts, alignment: int) -> bool:
+    """A matrix product in disguise, which works on the tensors as they lie."""
+    return _window(weight) == 1 and set(strides) == {1} and prod(image.shape[2:]) % alignment == 0
+
+
+def _has_own_kernel(image: TensorFacts, weight: TensorFacts) -> bool:
+    """Few channels and a small window in fp32: cuDNN has kernels for the plain layout."""
+    return image.dtype == torch.float32 and image.shape[1] < 4 and _window(weight) < 16
 
 
 def _padded(tensor: TensorFacts) -> int:
@@ -150,36 +199,6 @@ def _padded(tensor: TensorFacts) -> int:
     multiple = 16 // tensor.dtype.itemsize
     channels = _ceil(tensor.shape[1], multiple) * multiple
     return tensor.nbytes // max(tensor.shape[1], 1) * channels
-
-
-def _convolution(op: Operation, _: Silicon) -> int:
-    image, weight, result = op.inputs[0], op.inputs[1], op.outputs[0]
-    groups = int(op.arguments[-1])
-    if _is_depthwise(groups, image.shape[1]):
-        return 0
-    if image.channels_last:
-        return 0 if weight.channels_last or prod(weight.shape[2:]) == 1 else weight.nbytes
-    strides = op.arguments[-3 * (image_dims := len(image.shape) - 2) - 2 - image_dims :][:image_dims]
-    if prod(weight.shape[2:]) == 1 and set(strides) == {1} and prod(image.shape[2:]) % 4 == 0:
-        return 0
-    if image.dtype == torch.float32 and image.shape[1] < 4 and prod(weight.shape[2:]) < 16:
-        return 0
-    return _padded(image) + _padded(result) + weight.nbytes
-
-
-def _convolution_backward(op: Operation, _: Silicon) -> int:
-    gradient, image, weight = op.inputs[0], op.inputs[1], op.inputs[2]
-    groups = int(op.arguments[-4])
-    if _is_depthwise(groups, image.shape[1]):
-        return 0 if image.contiguous else gradient.nbytes + image.nbytes
-    if image.channels_last and gradient.channels_last:
-        return weight.nbytes
-    strides = op.arguments[-3 * (image_dims := len(image.shape) - 2) - 5 - image_dims :][:image_dims]
-    if prod(weight.shape[2:]) == 1 and set(strides) == {1} and prod(image.shape[2:]) % 8 == 0:
-        return min(image.shape[0], 64) * weight.numel * 4
-    if image.dtype == torch.float32 and image.shape[1] < 4 and prod(weight.shape[2:]) < 16:
-        return 0
-    return _padded(gradient) + _padded(image) + 2 * weight.nbytes
 
 
 RULES: dict[str, Rule] = {

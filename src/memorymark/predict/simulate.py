@@ -2,50 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory
+from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.predict.program import Growth, Program
+from memorymark.trace import Phase
 
+MATRIX_PRODUCTS = {
+    "aten.mm.default",
+    "aten.addmm.default",
+    "aten.bmm.default",
+    "aten.baddbmm.default",
+}
+FORWARD_WORKSPACE, BACKWARD_WORKSPACE = -1, -2
 Scratch = Callable[[Growth, int], tuple[int, ...]]
 
 
 class Memory:
     """The allocator and which storage lies in which of its blocks."""
 
-    def __init__(self, capacity_bytes: int | None) -> None:
+    def __init__(self, capacity_bytes: int | None, workspace_bytes: int) -> None:
         self.allocator = CachingAllocator(capacity_bytes)
+        self._workspace_bytes = workspace_bytes
         self.blocks: dict[int, Block] = {}
+        self.lasting: set[int] = set()
 
     def hold(self, storages: Iterable[tuple[int, int]]) -> None:
         """Allocates storages that stay."""
         for number, size in storages:
             self._allocate(number, size)
 
-    def run(self, program: Program, batch_size: int, scratch: Scratch) -> list[tuple[str, int]]:
-        """One step; gives the peak of allocated bytes by phase."""
-        allocator, blocks = self.allocator, self.blocks
-        peaks = []
-        marks = iter([*program.marks, ("end", len(program.operations) + 1)])
-        phase, end = next(marks)
+    def found(self, segments: Iterable[Segment], held: Iterable[int]) -> None:
+        """Starts from what another memory's allocator left, with these storages in it; they stay."""
+        for segment in segments:
+            self.allocator.add_segment(segment)
+        self.lasting = set(held)
+
+    def run(self, program: Program, batch_size: int, scratch: Scratch) -> Iterator[tuple[Phase, int]]:
+        """One step; gives the peak of allocated bytes in each phase as it ends."""
+        ends = {end: phase for phase, end in program.marks}
+        phase_before: Phase = "optimizer"
+        overall_peak = self.allocator.peak_allocated_bytes
+        self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
         for index, growth in enumerate(program.operations, 1):
-            for number in growth.operation.freed:
-                block = blocks.pop(number, None)
-                if block is not None:
-                    allocator.free(block)
-            for number, size in growth.made_at(batch_size):
-                self._allocate(number, size)
-            for size in scratch(growth, batch_size):
-                try:
-                    allocator.free(allocator.allocate(size))
-                except OutOfMemory:
-                    # A convolution that finds no room for its copies takes another algorithm, which needs none.
-                    if not growth.operation.name.startswith("aten.convolution"):
-                        raise
-            if index == end:
-                peaks.append((phase, allocator.peak_allocated_bytes))
-                phase, end = next(marks)
-        return peaks
+            self._run_operation(growth, batch_size, scratch, in_backward=phase_before == "forward")
+            if index in ends:
+                phase_before = ends[index]
+                yield phase_before, self.allocator.peak_allocated_bytes
+                overall_peak = max(overall_peak, self.allocator.peak_allocated_bytes)
+                self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
+        self.allocator.peak_allocated_bytes = max(overall_peak, self.allocator.peak_allocated_bytes)
+
+    def _run_operation(self, growth: Growth, batch_size: int, scratch: Scratch, *, in_backward: bool) -> None:
+        for number in growth.operation.freed:
+            block = self.blocks.pop(number, None)
+            if block is not None:
+                self.allocator.free(block)
+        for number, size in growth.made_at(batch_size):
+            self._allocate(number, size)
+        if growth.operation.name in MATRIX_PRODUCTS:
+            workspace = BACKWARD_WORKSPACE if in_backward else FORWARD_WORKSPACE
+            if workspace not in self.blocks and workspace not in self.lasting:
+                self._allocate(workspace, self._workspace_bytes)  # cuBLAS takes it when a thread first needs it
+        for size in scratch(growth, batch_size):
+            try:
+                self.allocator.free(self.allocator.allocate(size))
+            except OutOfMemory:
+                # A convolution that finds no room for its copies takes another algorithm, which needs none.
+                if not growth.operation.name.startswith("aten.convolution"):
+                    raise
 
     def _allocate(self, number: int, size: int) -> None:
         if number in self.blocks:

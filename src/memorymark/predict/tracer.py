@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.errors import CannotPredictError
-from memorymark.trace import Phase
+from memorymark.trace import Owner, Phase
 
 # Values are worth computing where a model may branch on them; large tensors are not of that kind.
 MAX_KNOWN_ELEMENTS = 2**16
@@ -61,7 +61,8 @@ class TensorFacts:
 class Operation:
     """One call of one operator.
 
-    ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes.
+    ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager`` says
+    that Python code called it, as in the forward pass, and not autograd.
     """
 
     name: str
@@ -70,14 +71,19 @@ class Operation:
     arguments: tuple[Any, ...]
     freed: tuple[int, ...]
     made: tuple[tuple[int, int], ...]
+    eager: bool = False
 
 
 @dataclass
 class StepTrace:
-    """All operations of one step, and after how many of them each phase ended."""
+    """All operations of one step, and after how many of them each phase ended.
+
+    ``owners`` says whose the lasting storages were after the last backward pass.
+    """
 
     operations: list[Operation] = field(default_factory=list)
     marks: list[tuple[Phase, int]] = field(default_factory=list)
+    owners: dict[int, Owner] = field(default_factory=dict)
 
 
 class Tracer(TorchDispatchMode):
@@ -143,7 +149,9 @@ class Tracer(TorchDispatchMode):
             result = func(*_without_masks(func, args, self._fake_mode), **kwargs)
         except DynamicOutputShapeException:
             if value is None:
-                raise CannotPredictError(f"{func} gives a result whose size depends on values that only a run knows") from None
+                raise CannotPredictError(
+                    f"{func} gives a result whose size depends on values that only a run knows"
+                ) from None
             with self._fake_mode:
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
         if value is not None:
@@ -151,7 +159,11 @@ class Tracer(TorchDispatchMode):
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         if self.trace is not None and any(tensor.dim() for tensor in (*inputs, *outputs)):
             made_facts = tuple(self._facts(tensor) for tensor in outputs)
-            made = {f.storage: t.untyped_storage().nbytes() for f, t in zip(made_facts, outputs, strict=True) if f.storage >= first_new and t.dim() > 0}
+            made = {
+                f.storage: t.untyped_storage().nbytes()
+                for f, t in zip(made_facts, outputs, strict=True)
+                if f.storage >= first_new and t.dim() > 0
+            }
             arguments = tuple(leaf for leaf in leaves if leaf is None or isinstance(leaf, (bool, int, float)))
             storages = list(made.items())
             if func is torch.ops.aten.native_dropout.default:
@@ -162,7 +174,8 @@ class Tracer(TorchDispatchMode):
 
     def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any) -> None:
         assert self.trace is not None  # noqa: S101 - checked by the caller
-        self.trace.operations.append(Operation(name, inputs, outputs, arguments, tuple(self._freed), made))
+        eager = torch.is_grad_enabled()
+        self.trace.operations.append(Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager))
         self._freed.clear()
 
     def _facts(self, tensor: Tensor) -> TensorFacts:
@@ -187,7 +200,10 @@ def add_in_place(trace: StepTrace) -> StepTrace:
         numbers = [renamed.get(tensor.storage, tensor.storage) for tensor in operation.inputs]
         dying = {renamed.get(number, number) for number in following.freed}
         addends = [t for t, number in zip(operation.inputs, numbers, strict=True) if number in dying]
-        taker = next((t for t in addends if t.shape == operation.outputs[0].shape and t.dtype == operation.outputs[0].dtype), None)
+        taker = next(
+            (t for t in addends if t.shape == operation.outputs[0].shape and t.dtype == operation.outputs[0].dtype),
+            None,
+        )
         if taker is None:
             continue
         place = renamed.get(taker.storage, taker.storage)
@@ -195,7 +211,8 @@ def add_in_place(trace: StepTrace) -> StepTrace:
         operation.made = ()
         following.freed = tuple(number for number in following.freed if renamed.get(number, number) != place)
     operations[-1].freed = tuple(renamed.get(number, number) for number in operations[-1].freed)
-    return StepTrace(operations, trace.marks)
+    owners = {renamed.get(number, number): owner for number, owner in trace.owners.items()}
+    return StepTrace(operations, trace.marks, owners)
 
 
 def _known(tensor: Tensor) -> Tensor | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memorymark.trial import Trial
+from memorymark.trial import Source, Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,8 @@ class ProbeInfo:
 
     ``capacity_bytes`` is the most the allocator can hold.
     ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
-    ``seconds`` says how long the probe took to get ready, by stage.
+    ``seconds`` says how long the probe took to get ready, by stage. ``unknown_operations`` are those of a predicted step
+    that no measurement has shown yet.
     """
 
     device_kind: str
@@ -23,6 +24,8 @@ class ProbeInfo:
     capacity_bytes: int
     capped: bool
     parameters: int
+    source: Source = "measured"
+    unknown_operations: tuple[str, ...] = ()
     sample: str = ""
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,147 @@
+"""Builds a workload on fake tensors and traces two training steps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode, UnsupportedFakeTensorException
+
+from memorymark.errors import CannotPredictError, MemoryMarkError
+from memorymark.predict.cuda_choices import cuda_choices
+from memorymark.predict.program import Program, merge
+from memorymark.predict.tracer import StepTrace, Tracer, add_in_place
+from memorymark.recipe import Recipe
+from memorymark.step import TrainingStep, prepare_model
+from memorymark.trace import Owner, Phase
+from memorymark.workload import Workload
+
+# Small, so that the values a model looks at cost little; not 1, which models and kernels may treat in their own way.
+TRACED_BATCH = 4
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class TracedStep:
+    """A step as programs: the first one, which makes the optimizer's state, and every later one.
+
+    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them.
+    """
+
+    first: Program
+    later: Program
+    weights: dict[int, int]
+    owners: dict[int, Owner]
+    parameters: int
+
+
+def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
+    """Traces the workload as a GPU of this compute capability would run it."""
+    if recipe.compile:
+        raise CannotPredictError(
+            "torch.compile chooses and fuses kernels on the GPU itself, so a compiled step cannot be predicted; "
+            "drop --compile, or measure on a GPU."
+        )
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with cuda_choices(capability), _not_tracing_for_transformers():
+        model = fake_copy(prepare_model(_build(workload), recipe), fake_mode)
+        step = TrainingStep(workload, recipe, CPU, model=model)
+        _update_all_at_once(step)
+        tracer = Tracer(fake_mode)
+        with fake_mode, tracer:
+            weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
+            traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
+    first, later = merge(traces[0], traces[1], TRACED_BATCH)
+    return TracedStep(first, later, weights, traces[1].owners, sum(p.numel() for p in model.parameters()))
+
+
+def _build(workload: Workload) -> nn.Module:
+    """On the meta device, where even the largest model takes no memory; else for real."""
+    try:
+        with torch.device("meta"):
+            return workload.build()
+    except (NotImplementedError, RuntimeError):  # it looks at its own values while it is built
+        return workload.build()
+
+
+def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
+    """The same module with every parameter and buffer replaced by a fake one; what was shared stays shared."""
+    copies: dict[int, Tensor] = {}
+
+    def fake(tensor: Tensor) -> Tensor:
+        if id(tensor) not in copies:
+            with fake_mode:
+                copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=CPU)
+                is_parameter = isinstance(tensor, nn.Parameter)
+                copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
+        return copies[id(tensor)]
+
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            named: dict[str, Any] = dict(tensors)
+            for name, tensor in named.items():
+                if tensor is not None:
+                    tensors[name] = fake(tensor)  # type: ignore[index]
+    return model
+
+
+def _in_order(module: nn.Module) -> Iterator[Tensor]:
+    for child in module.children():
+        yield from _in_order(child)
+    yield from (tensor for tensor in module._parameters.values() if tensor is not None)
+    yield from (tensor for tensor in module._buffers.values() if tensor is not None)
+
+
+def _update_all_at_once(step: TrainingStep) -> None:
+    """torch's optimizers do so by themselves on a GPU, except for Adafactor, which saves the memory."""
+    if step.optimizer is None or step.recipe.fused or step.recipe.optimizer == "adafactor":
+        return
+    for group in step.optimizer.param_groups:
+        group["foreach"] = True
+
+
+def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
+    trace = tracer.start()
+
+    def on_phase(phase: Phase) -> None:
+        tracer.mark(phase)
+        if phase == "backward":
+            owned: tuple[tuple[Owner, Iterator[Tensor]], ...] = (
+                ("weights", step.weights()),
+                ("gradients", step.gradients()),
+                ("optimizer_state", step.optimizer_state()),
+            )
+            trace.owners = {tracer.number_of(tensor): owner for owner, tensors in owned for tensor in tensors}
+
+    try:
+        step(batch_size, on_phase)
+    except MemoryMarkError:
+        raise
+    except (UnsupportedFakeTensorException, NotImplementedError) as error:
+        raise CannotPredictError(
+            f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
+        ) from None
+    return add_in_place(trace)
+
+
+@contextmanager
+def _not_tracing_for_transformers() -> Iterator[None]:
+    """transformers takes fake tensors for a graph capture and leaves its shortcuts out; a real run takes them."""
+    try:
+        from transformers.utils import import_utils
+    except ImportError:
+        yield
+        return
+    is_fake_tensor = getattr(import_utils, "is_fake_tensor", None)
+    if is_fake_tensor is None:
+        yield
+        return
+    import_utils.is_fake_tensor = lambda _: False
+    try:
+        yield
+    finally:
+        import_utils.is_fake_tensor = is_fake_tensor

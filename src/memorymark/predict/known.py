@@ -1,0 +1,21 @@
+"""Which operations the prediction has been held against: those of the workloads measured on a GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from memorymark.predict.program import Program
+from memorymark.predict.roofline import launches
+
+
+@cache
+def known_operations() -> frozenset[str]:
+    """Names of operations whose memory and time were compared with measurements."""
+    return frozenset((Path(__file__).parent / "known_operations.txt").read_text(encoding="utf-8").split())
+
+
+def unknown_operations(program: Program) -> tuple[str, ...]:
+    """The operations of a step that run a kernel and were never measured."""
+    names = {growth.operation.name for growth in program.operations if launches(growth.operation)}
+    return tuple(sorted(names - known_operations()))

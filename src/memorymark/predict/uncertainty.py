@@ -1,0 +1,53 @@
+"""How far predictions were off where the truth is known, and so how far a new one may be.
+
+The figures are the 95th percentiles of `benchmarks/prediction.py` over the workloads measured on an NVIDIA H200, rounded up.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+from memorymark.catalog import GpuEntry
+from memorymark.trial import Trial
+
+ALLOCATED_ERROR = 0.02
+RESERVED_ERROR = 0.10
+TIME_ERROR = 0.30
+MAXIMUM_ERROR = 0.05
+# A GPU on which nothing was measured, and operations that nobody measured, make it less certain.
+MEASURED_GPUS = frozenset({"h200"})
+ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
+
+Interval = tuple[float, float]
+
+
+def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, Interval]:
+    """What the true numbers of a predicted trial should lie between."""
+    doubt = (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if gpu.id in MEASURED_GPUS else ELSEWHERE)
+    reserved = _around(trial.peak_reserved_bytes, RESERVED_ERROR * doubt)
+    intervals = {
+        "peak_allocated_bytes": _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * doubt),
+        "peak_reserved_bytes": reserved,
+        "device_bytes": (reserved[0] + gpu.context_bytes[0], reserved[1] + gpu.context_bytes[2]),
+    }
+    if trial.step_seconds and trial.samples_per_second:
+        intervals["step_seconds"] = _around(trial.step_seconds, TIME_ERROR * doubt)
+        intervals["samples_per_second"] = _around(trial.samples_per_second, TIME_ERROR * doubt)
+    return intervals
+
+
+def maximum_interval(maximum: int, trials: list[Trial], gpu: GpuEntry, *, certain: bool) -> tuple[int, int]:
+    """What the true maximum should lie between: the errors seen, and a context larger or smaller than usual."""
+    fitting = sorted((t for t in trials if t.fits), key=lambda t: t.batch_size)
+    last = fitting[-1]
+    doubt = 1.0 if certain else UNKNOWN_OPERATIONS
+    bytes_per_sample = max((last.peak_allocated_bytes - last.resting_bytes) / last.batch_size, 1.0)
+    low, usual, high = gpu.context_bytes
+    return (
+        max(floor(maximum * (1 - MAXIMUM_ERROR * doubt) - (high - usual) / bytes_per_sample), 0),
+        ceil(maximum * (1 + MAXIMUM_ERROR * doubt) + (usual - low) / bytes_per_sample),
+    )
+
+
+def _around(value: float, error: float) -> Interval:
+    return value * (1 - error), value * (1 + error)

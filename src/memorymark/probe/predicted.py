@@ -1,0 +1,209 @@
+"""The probe that runs no step: it replays a traced one in models of the allocator and of the GPU's speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cached_property
+
+from memorymark.catalog import GpuEntry
+from memorymark.errors import DoesNotFitError
+from memorymark.predict.allocator import OutOfMemory, Segment
+from memorymark.predict.fake_step import TracedStep, trace_training
+from memorymark.predict.known import unknown_operations
+from memorymark.predict.program import Growth
+from memorymark.predict.roofline import device_seconds, host_seconds, launches, step_seconds
+from memorymark.predict.scratch import RULES, cublas_workspace_bytes, scratch_bytes
+from memorymark.predict.simulate import Memory
+from memorymark.predict.uncertainty import trial_intervals
+from memorymark.probe.base import ProbeInfo
+from memorymark.recipe import Recipe
+from memorymark.search import FIRST_BATCH
+from memorymark.trace import Trace, peak_breakdown
+from memorymark.trial import Failure, Trial
+from memorymark.units import format_bytes
+from memorymark.workload import Workload
+
+STEPS = 2
+MAX_BATCH = 2**24
+
+
+class PredictedProbe:
+    """Predicts complete training steps of a workload on a GPU that need not be here.
+
+    ``memory_cap_bytes`` is what the allocator may take, as for a measuring probe.
+    """
+
+    def __init__(
+        self, workload: Workload, recipe: Recipe, gpu: GpuEntry, *, memory_cap_bytes: int | None = None
+    ) -> None:
+        self.clean = True
+        self._gpu, self._recipe = gpu, recipe
+        self._step: TracedStep = trace_training(workload, recipe, gpu.capability)
+        self._context_bytes = gpu.context_bytes[1]
+        capacity = gpu.torch_memory_bytes - self._context_bytes
+        self._capacity_bytes = capacity if memory_cap_bytes is None else memory_cap_bytes
+        self._unknown = unknown_operations(self._step.later)
+        self._tried: dict[int, Trial] = {}
+        self.info = ProbeInfo(
+            device_kind="cuda",
+            device_name=gpu.name,
+            total_bytes=gpu.torch_memory_bytes,
+            capacity_bytes=self._capacity_bytes,
+            capped=memory_cap_bytes is not None,
+            parameters=self._step.parameters,
+            source="predicted",
+            unknown_operations=self._unknown,
+        )
+        if sum(self._step.weights.values()) > self._capacity_bytes:
+            shortfall = sum(self._step.weights.values()) - self._capacity_bytes
+            raise DoesNotFitError(
+                f"the weights of {workload.name} alone exceed the {format_bytes(self._capacity_bytes)} that they may "
+                f"take of the {gpu.name}; take a larger GPU.",
+                shortfall,
+            )
+
+    def __enter__(self) -> PredictedProbe:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """There is nothing to give back."""
+
+    def try_batch(self, batch_size: int) -> Trial:
+        """Two steps in the allocator's model."""
+        if batch_size not in self._tried:
+            self._tried[batch_size] = self._simulate(batch_size)
+        return self._tried[batch_size]
+
+    def forecast(self) -> int | None:
+        """The largest batch by doubling and bisection."""
+        fits, fails = 0, 8
+        while fails <= MAX_BATCH and self.try_batch(fails).fits:
+            fits, fails = fails, 2 * fails
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            if self.try_batch(middle).fits:
+                fits = middle
+            else:
+                fails = middle
+        return fits or None
+
+    def measure(self, batch_size: int) -> Trial:
+        """The simulated steps with the breakdown of their peak and the time they would take."""
+        trial = self.try_batch(batch_size)
+        if not trial.fits:
+            return trial
+        seconds = self._seconds(batch_size)
+        samples = batch_size * self._recipe.accumulation_steps
+        trial = replace(
+            trial,
+            breakdown=replace(
+                peak_breakdown(self._trace(batch_size), self._step.owners, trial.peak_allocated_bytes),
+                allocator_slack_bytes=trial.peak_reserved_bytes - trial.peak_allocated_bytes,
+                context_bytes=self._context_bytes,
+            ),
+            step_seconds=seconds,
+            samples_per_second=samples / seconds,
+        )
+        return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=not self._unknown))
+
+    def _scratch(self, growth: Growth, batch_size: int) -> tuple[int, ...]:
+        if growth.operation.name not in RULES:
+            return ()
+        return scratch_bytes(growth.at(batch_size), self._gpu)
+
+    @cached_property
+    def _resting(self) -> tuple[list[Segment], set[int]] | None:
+        """What lies where after a small first step, as when a search begins; ``None`` if not even that fits."""
+        memory = Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu))
+        try:
+            memory.hold(self._step.weights.items())
+            list(memory.run(self._step.first, FIRST_BATCH, self._scratch))
+        except OutOfMemory:
+            return None
+        memory.allocator.empty_cache()
+        return memory.allocator.layout(), set(memory.blocks)
+
+    def _simulate(self, batch_size: int) -> Trial:
+        memory = Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu))
+        programs = [self._step.later] * STEPS
+        resting = self._resting
+        peaks: Counter[str] = Counter()
+        retries = steps = 0
+        failure = None
+        try:
+            if resting is None:
+                memory.hold(self._step.weights.items())
+                programs[0] = self._step.first
+            else:
+                memory.found(*resting)
+            for program in programs:
+                retries = memory.allocator.retries
+                for phase, peak in memory.run(program, batch_size, self._scratch):
+                    peaks[phase] = max(peaks[phase], peak)
+                steps += 1
+        except OutOfMemory as error:
+            failure = Failure(
+                "memory",
+                f"out of memory: {format_bytes(error.requested_bytes)} more are asked for when "
+                f"{format_bytes(error.free_bytes)} are left",
+                error.requested_bytes,
+                error.free_bytes,
+            )
+        allocator = memory.allocator
+        allocated = max(allocator.peak_allocated_bytes, *peaks.values(), 0)
+        return Trial(
+            batch_size=batch_size,
+            fits=failure is None,
+            source="predicted",
+            steps=steps,
+            peak_allocated_bytes=allocated,
+            peak_reserved_bytes=allocator.peak_reserved_bytes,
+            forward_peak_bytes=peaks["forward"],
+            backward_peak_bytes=peaks["backward"],
+            resting_bytes=allocator.allocated_bytes,
+            device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
+            allocator_retries=allocator.retries - retries,
+            failure=failure,
+        )
+
+    def _trace(self, batch_size: int) -> Trace:
+        """A later step at this size, as a recording would show it."""
+        program = self._step.later
+        trace = Trace(before=dict(self._step.weights))
+        alive: dict[int, int] = {}
+        for index, growth in enumerate(program.operations, 1):
+            for number in growth.operation.freed:
+                if number in alive:
+                    trace.events.append((number, -alive.pop(number)))
+            for number, size in growth.made_at(batch_size):
+                alive[number] = size
+                trace.events.append((number, size))
+            for size in self._scratch(growth, batch_size):
+                trace.events += [("scratch", size), ("scratch", -size)]
+            trace.marks += [(phase, len(trace.events)) for phase, end in program.marks if end == index]
+        return trace
+
+    @cached_property
+    def _kernels(self) -> list[tuple[Growth, int]]:
+        """The kinds of operations of a step and how often each occurs."""
+        counts: dict[tuple[object, ...], tuple[Growth, int]] = {}
+        for growth in self._step.later.operations:
+            op = growth.operation
+            if launches(op):
+                inputs = tuple((t.shape, t.dtype, t.contiguous, t.channels_last) for t in op.inputs)
+                key = (op.name, inputs, tuple(t.shape for t in growth.larger.inputs), op.arguments)
+                counts[key] = (growth, counts.get(key, (growth, 0))[1] + 1)
+        return list(counts.values())
+
+    def _seconds(self, batch_size: int) -> float:
+        device = sum(
+            count * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32)
+            for growth, count in self._kernels
+        )
+        return step_seconds(device, self._host_seconds)
+
+    @cached_property
+    def _host_seconds(self) -> float:
+        updated = len(self._step.weights) if self._recipe.optimizer != "none" else 0
+        return host_seconds([growth.operation for growth in self._step.later.operations], updated)
