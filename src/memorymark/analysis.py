@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorymark.catalog import Price
+from memorymark.catalog import Price, all_gpus
 from memorymark.cost import Savings, Usage, savings
+from memorymark.predict.uncertainty import maximum_interval
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.throughput import recommend, thrashing_sizes
@@ -72,8 +73,16 @@ class Analysis:
 
     @property
     def max_is_exact(self) -> bool:
-        """Whether the next size was run and failed."""
+        """Whether the next size was run, or predicted, and failed."""
         return self.limited_by != "caller"
+
+    @property
+    def max_batch_interval(self) -> tuple[int, int] | None:
+        """What the true maximum should lie between if it is predicted; ``None`` if it was run."""
+        gpu = next((gpu for gpu in all_gpus() if gpu.name == self.info.device_name), None)
+        if self.source != "predicted" or gpu is None:
+            return None
+        return maximum_interval(self.max_batch_size, self.trials, gpu, certain=not self.info.unknown_operations)
 
     @property
     def current(self) -> Trial | None:
@@ -148,6 +157,7 @@ class Analysis:
             "results": [_result_row(trial) for trial in self.curve],
             "max_batch_size": self.max_batch_size,
             "max_is_exact": self.max_is_exact,
+            "max_batch_interval": self.max_batch_interval,
             "limited_by": self.limited_by,
             "recommended_batch_size": recommended.batch_size if recommended else None,
             "current_waste_gb": gib(waste_now.unused_bytes) if waste_now else None,
@@ -155,6 +165,7 @@ class Analysis:
             "batch_ratio": self.batch_ratio,
             "thrashing_batch_sizes": sorted(self.thrashing),
             "source": self.source,
+            "unknown_operations": list(self.info.unknown_operations),
             "breakdown": self.maximum.to_dict()["breakdown"],
             "recipe": self.request.recipe.to_dict(),
             "small": self.info.small,

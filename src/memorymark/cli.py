@@ -16,6 +16,7 @@ from memorymark.commands.doctor import doctor
 from memorymark.commands.gpus import gpus
 from memorymark.commands.measure import measure
 from memorymark.commands.models import models
+from memorymark.commands.predict import predict
 from memorymark.commands.validate import app as validate_app
 from memorymark.errors import MemoryMarkError
 from memorymark.version import __version__
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help comes in half the time and cuts no option name short
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, measure):
+for command in (analyze, measure, predict):
     app.command()(command)
 app.add_typer(validate_app, name="validate")
 for command in (models, gpus, doctor):

@@ -6,16 +6,20 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis
-from memorymark.catalog import Price, match_gpu
+from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
+from memorymark.comparison import Comparison
 from memorymark.cost import Usage
+from memorymark.devices import nvml
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, ignore
-from memorymark.probe import ProbeInfo
+from memorymark.probe import Probe, ProbeInfo
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.target import default_gpu_target
 from memorymark.throughput import measure_curve
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
@@ -36,51 +40,103 @@ def analyze(
 
     If the work ends early, the error's ``trials`` holds what had been learned until then.
     """
-    require_positive("--batch-size", current_batch_size)
-    require_positive("--max-batch", max_batch)
-    if not 0 <= margin < 1:
-        raise UsageError(f"--margin is a fraction from 0 to below 1, not {margin:g}.")
-    given_price = _given_price(price_per_hour)
-    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
-    log = _TrialLog(on_event)
+    question = _Question(request, current_batch_size, max_batch, margin, usage or Usage(), _given_price(price_per_hour))
+    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds, predict_without_gpu=True)
     start = time.perf_counter()
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
-    with log.kept_on_error(), remote as probe:
-        info = probe.info
-        ready = time.perf_counter()
-        on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
-        found = find_maximum(
-            log.watching("search", probe.try_batch),
-            info.capacity_bytes,
-            forecast=probe.forecast,
-            limit=max_batch or NO_LIMIT,
+    with remote as probe:
+        return question.answer(probe, on_event, start)
+
+
+def analyze_all_gpus(
+    request: Request,
+    *,
+    current_batch_size: int = DEFAULT_CURRENT,
+    max_batch: int | None = None,
+    margin: float = DEFAULT_MARGIN,
+    usage: Usage | None = None,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+) -> Comparison:
+    """Predicts the same training for every GPU of the catalog, to tell where it is fastest and where cheapest."""
+    if request.target.gpu is not None or request.target.device != "auto" or request.target.memory_cap_bytes is not None:
+        raise UsageError("--all-gpus predicts for every GPU as it is; drop --gpu, --device and --memory-gib.")
+    question = _Question(request, current_batch_size, max_batch, margin, usage or Usage(), None)
+    first, *others = all_gpus()
+    target = replace(request.target, gpu=first.id)
+    analyses: dict[str, Analysis] = {}
+    remote = RemoteProbe(replace(request, target=target), time_limit_seconds=time_limit_seconds)
+    on_event(StageStarted("start", f"starting a worker and tracing {request.entry.name}"))
+    with remote as probe:
+        for gpu in (first, *others):
+            start = time.perf_counter()
+            if gpu is not first:
+                probe.retarget(gpu.id)
+            try:
+                analyses[gpu.id] = question.answer(probe, ignore, start)
+                batch = analyses[gpu.id].max_batch_size
+                on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
+            except DoesNotFitError:
+                on_event(StageStarted("search", f"{gpu.name}: does not fit"))
+    return Comparison(request, analyses)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a probe, checked when it is made."""
+
+    request: Request
+    current_batch_size: int
+    max_batch: int | None
+    margin: float
+    usage: Usage
+    given_price: Price | None
+
+    def __post_init__(self) -> None:
+        require_positive("--batch-size", self.current_batch_size)
+        require_positive("--max-batch", self.max_batch)
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin is a fraction from 0 to below 1, not {self.margin:g}.")
+
+    def answer(self, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
+        """Searches, times and analyses; ``start`` is when the work began."""
+        info, log = probe.info, _TrialLog(on_event)
+        with log.kept_on_error():
+            ready = time.perf_counter()
+            on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
+            found = find_maximum(
+                log.watching("search", probe.try_batch),
+                info.capacity_bytes,
+                forecast=probe.forecast,
+                limit=self.max_batch or NO_LIMIT,
+            )
+            if found.maximum == 0:
+                raise _does_not_fit(self.request, info, found.trials)
+            searched = time.perf_counter()
+            on_event(StageStarted("throughput", "timing batch sizes"))
+            safe_size = size_within(found.trials, (1 - self.margin) * info.capacity_bytes)
+            timed_trial = log.watching("throughput", probe.measure)
+            curve = measure_curve(timed_trial, found.maximum, self.current_batch_size, safe_size)
+            timed = time.perf_counter()
+            if not any(trial.fits for trial in curve):
+                raise _does_not_fit(self.request, info, curve)
+        return Analysis(
+            request=self.request,
+            info=info,
+            trials=log.trials,
+            max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
+            current_batch_size=self.current_batch_size,
+            margin=self.margin,
+            usage=self.usage,
+            price=self.given_price or _catalog_price(info),
+            seconds={
+                **info.seconds,
+                "start": max(ready - start - sum(info.seconds.values()), 0.0),
+                "search": searched - ready,
+                "throughput": timed - searched,
+                "total": time.perf_counter() - start,
+            },
         )
-        if found.maximum == 0:
-            raise _does_not_fit(request, info, found.trials)
-        searched = time.perf_counter()
-        on_event(StageStarted("throughput", "timing batch sizes"))
-        safe_size = size_within(found.trials, (1 - margin) * info.capacity_bytes)
-        curve = measure_curve(log.watching("throughput", probe.measure), found.maximum, current_batch_size, safe_size)
-        timed = time.perf_counter()
-    if not any(trial.fits for trial in curve):
-        raise _does_not_fit(request, info, curve)
-    return Analysis(
-        request=request,
-        info=info,
-        trials=log.trials,
-        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
-        current_batch_size=current_batch_size,
-        margin=margin,
-        usage=usage or Usage(),
-        price=given_price or _catalog_price(info),
-        seconds={
-            **info.seconds,
-            "start": ready - start - sum(info.seconds.values()),
-            "search": searched - ready,
-            "throughput": timed - searched,
-            "total": time.perf_counter() - start,
-        },
-    )
 
 
 def measure(
@@ -90,12 +146,44 @@ def measure(
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
 ) -> tuple[ProbeInfo, Trial]:
-    """One full trial at one batch size."""
+    """One full trial at one batch size, run on the device here."""
+    if request.target.gpu is not None:
+        raise UsageError("measure runs on a device that is here; use `memorymark predict` with --gpu.")
+    return _one_trial(request, batch_size, time_limit_seconds, on_event)
+
+
+def predict(
+    request: Request,
+    batch_size: int,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+) -> tuple[ProbeInfo, Trial]:
+    """One full trial at one batch size, predicted: for the GPU that is named, the one here, or the default one."""
+    return _one_trial(for_prediction(request), batch_size, time_limit_seconds, on_event)
+
+
+def for_prediction(request: Request) -> Request:
+    """The request with a GPU to predict for."""
+    target = request.target
+    if target.gpu is not None:
+        return request
+    if target.device not in ("auto", "cuda"):
+        raise UsageError(f"a step is predicted for a CUDA GPU, not for {target.device}; name one with --gpu.")
+    here = next((gpu.id for state in nvml.gpus() if (gpu := match_gpu(state.name))), None)
+    target = replace(target, device="auto")
+    return replace(request, target=replace(target, gpu=here) if here else default_gpu_target(target))
+
+
+def _one_trial(
+    request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent
+) -> tuple[ProbeInfo, Trial]:
     require_positive("--batch-size", batch_size)
     remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
     with remote as probe:
-        on_event(StageStarted("throughput", f"running steps at batch {batch_size}"))
+        doing = "predicting" if probe.info.source == "predicted" else "running"
+        on_event(StageStarted("throughput", f"{doing} steps at batch {batch_size}"))
         return probe.info, probe.measure(batch_size)
 
 
@@ -108,8 +196,14 @@ def _given_price(price_per_hour: float | None) -> Price | None:
 
 
 def _catalog_price(info: ProbeInfo) -> Price | None:
-    gpu = match_gpu(info.device_name)
+    gpu = _entry(info)
     return gpu.price if gpu else None
+
+
+def _entry(info: ProbeInfo) -> GpuEntry | None:
+    """The catalog's entry: by its own name where a step is predicted, by the driver's where it ran."""
+    by_name = {gpu.name: gpu for gpu in all_gpus()}
+    return by_name[info.device_name] if info.source == "predicted" else match_gpu(info.device_name)
 
 
 def require_positive(option: str, value: int | None) -> None:

@@ -32,6 +32,7 @@ OUT_OF_MEMORY = (
 # A grid or an index that outgrew what a kernel can address: more memory would not help.
 LAUNCH_LIMIT = (
     "invalid configuration argument",
+    "CUDA error: invalid argument",
     "invalid argument to exec",
     "canUse32BitIndexMath",
     "32-bit index",

@@ -28,7 +28,7 @@ class Target:
         if self.gpu is not None:
             if self.device != "auto":
                 raise UsageError(
-                    f"--gpu {self.gpu} asks for a prediction and --device {self.device} for a run here; drop one of them."
+                    f"--gpu {self.gpu} asks for a prediction, --device {self.device} for a run here; drop one of them."
                 )
             gpu = find_gpu(self.gpu)
             if self.memory_cap_bytes is not None and self.memory_cap_bytes > gpu.torch_memory_bytes:

@@ -80,9 +80,10 @@ class Trial:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Trial:
         """The trial that ``to_dict`` wrote."""
-        breakdown, failure = data["breakdown"], data["failure"]
+        breakdown, failure, intervals = data["breakdown"], data["failure"], data.get("intervals")
         parts = {
             "breakdown": Breakdown(**breakdown) if breakdown else None,
             "failure": Failure(**failure) if failure else None,
+            "intervals": {name: (low, high) for name, (low, high) in intervals.items()} if intervals else None,
         }
         return cls(**{**data, **parts})

@@ -1,4 +1,4 @@
-"""Checks of the measurement itself: does the backward pass run, does torch.compile pay?"""
+"""Checks of the tool itself: does the backward pass run, does torch.compile pay, is the prediction right?"""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from memorymark.engine import require_positive
-from memorymark.errors import DoesNotFitError
+from memorymark.catalog import match_gpu
+from memorymark.devices import nvml
+from memorymark.engine import analyze, require_positive
+from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished
+from memorymark.probe import ProbeInfo
 from memorymark.probe.remote import RemoteProbe
 from memorymark.request import Request
+from memorymark.target import Target
 from memorymark.trial import Trial
 
 Verdict = Literal["PASS", "WARN", "FAIL"]
@@ -80,6 +84,50 @@ class CompileCheck:
             "speedup": self.speedup,
             "pays_off_after_steps": self.pays_off_after_steps,
         }
+
+
+@dataclass(frozen=True)
+class PredictionCheck:
+    """The same sizes measured here and predicted for the GPU here."""
+
+    request: Request
+    info: ProbeInfo
+    pairs: list[tuple[Trial, Trial]]
+    measured_maximum: int
+    predicted_maximum: int
+
+    @property
+    def maximum_error(self) -> float:
+        """How far the predicted maximum is off, as a part of the measured one."""
+        return self.predicted_maximum / self.measured_maximum - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The check as JSON types."""
+        return {
+            "gpu_name": self.info.device_name,
+            "measured_maximum": self.measured_maximum,
+            "predicted_maximum": self.predicted_maximum,
+            "maximum_error": self.maximum_error,
+            "trials": [{"measured": a.to_dict(), "predicted": b.to_dict()} for a, b in self.pairs],
+        }
+
+
+def validate_prediction(request: Request, *, time_limit_seconds: float, on_event: OnEvent) -> PredictionCheck:
+    """Analyses on the GPU here, then predicts the same sizes for it, under the same memory."""
+    if request.target.gpu is not None:
+        raise UsageError("validate prediction compares with the GPU that is here; drop --gpu.")
+    here = next((gpu for state in nvml.gpus() if (gpu := match_gpu(state.name))), None)
+    if here is None:
+        raise UsageError("validate prediction needs a GPU of the catalog in this machine; see `memorymark doctor`.")
+    target = replace(request.target, device="cuda" if request.target.device == "auto" else request.target.device)
+    measured = analyze(replace(request, target=target), time_limit_seconds=time_limit_seconds, on_event=on_event)
+    same_memory = Target(gpu=here.id, memory_cap_bytes=min(measured.info.capacity_bytes, here.torch_memory_bytes))
+    on_event(StageStarted("validate", "predicting the same sizes"))
+    with RemoteProbe(replace(request, target=same_memory), time_limit_seconds=time_limit_seconds) as probe:
+        timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
+        pairs = [(trial, probe.measure(trial.batch_size)) for trial in timed]
+        predicted_maximum = probe.forecast() or 0
+    return PredictionCheck(request, measured.info, pairs, measured.max_batch_size, predicted_maximum)
 
 
 def validate_backward(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> BackwardCheck:

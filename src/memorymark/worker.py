@@ -20,7 +20,7 @@ from typing import IO, Any
 from memorymark.catalog import find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.request import Request
-from memorymark.target import default_gpu_target
+from memorymark.target import DEFAULT_GPU, default_gpu_target
 
 PROCESS_START = time.perf_counter()
 
@@ -30,8 +30,10 @@ class Worker:
 
     def __init__(self) -> None:
         self._probe: Any = None
+        self._predicted_request: Request | None = None
+        self._traced: dict[str, Any] = {}
 
-    def open(self, request: dict[str, Any]) -> dict[str, Any]:
+    def open(self, request: dict[str, Any], predict_without_gpu: bool = False) -> dict[str, Any]:
         """Builds the model of a request on its device, or traces it for a GPU that is not here."""
         import torch
         import transformers
@@ -42,15 +44,13 @@ class Worker:
 
         imported = time.perf_counter()
         asked = Request.from_dict(request)
-        if asked.target.gpu is None and asked.target.device == "auto" and not is_accelerator_here():
+        nothing_named = asked.target.gpu is None and asked.target.device == "auto"
+        if nothing_named and predict_without_gpu and not is_accelerator_here():
             asked = replace(asked, target=default_gpu_target(asked.target))
         if asked.target.gpu is not None:
-            from memorymark.probe.predicted import PredictedProbe
-
-            asked = replace(asked, small=bool(asked.small))
+            asked = self._predicted_request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
-            gpu, cap_bytes = find_gpu(asked.target.gpu), asked.target.memory_cap_bytes
-            self._probe = PredictedProbe(builtin_workload(asked), asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+            self._predict_for(asked.target.gpu or DEFAULT_GPU)
         else:
             from memorymark.devices import open_device
             from memorymark.probe.measured import MeasuredProbe
@@ -76,8 +76,31 @@ class Worker:
             "cuda": torch.version.cuda or "none",
         }
         sample = f"{sample_size(asked)} {asked.entry.sample_unit}"
-        info = replace(self._probe.info, sample=sample, small=asked.small, versions=versions, seconds=seconds)
-        return asdict(info)
+        self._probe.info = replace(
+            self._probe.info, sample=sample, small=asked.small, versions=versions, seconds=seconds
+        )
+        return asdict(self._probe.info)
+
+    def retarget(self, gpu: str) -> dict[str, Any]:
+        """Predicts the same request for another GPU from here on."""
+        before = self._probe.info
+        self._predict_for(gpu)
+        self._probe.info = replace(self._probe.info, sample=before.sample, small=before.small, versions=before.versions)
+        return asdict(self._probe.info)
+
+    def _predict_for(self, gpu_id: str) -> None:
+        from memorymark.builtin import builtin_workload
+        from memorymark.predict.cuda_choices import generation
+        from memorymark.predict.fake_step import trace_training
+        from memorymark.probe.predicted import PredictedProbe
+
+        asked, gpu = self._predicted_request, find_gpu(gpu_id)
+        assert asked is not None  # noqa: S101 - open() came first
+        same_choices = generation(gpu.capability)
+        if same_choices not in self._traced:
+            self._traced[same_choices] = trace_training(builtin_workload(asked), asked.recipe, gpu.capability)
+        cap_bytes = asked.target.memory_cap_bytes
+        self._probe = PredictedProbe(self._traced[same_choices], asked.recipe, gpu, memory_cap_bytes=cap_bytes)
 
     def try_batch(self, batch_size: int) -> dict[str, Any]:
         """A quick trial."""

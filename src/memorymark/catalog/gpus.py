@@ -36,7 +36,7 @@ class Price:
 class GpuEntry:
     """One GPU model.
 
-    ``memory_bytes`` is the total its driver reports, ``torch_memory_bytes`` what torch sees of it, and ``context_bytes``
+    ``memory_bytes`` is the total its driver reports, ``torch_memory_bytes`` what torch sees of it, ``context_bytes``
     what the CUDA context takes of that: the least, the usual and the most. Rates are those of the datasheet without
     sparsity, in operations and bytes a second; ``prices`` are oldest first.
     """

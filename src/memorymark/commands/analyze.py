@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from memorymark import engine
 from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN
 from memorymark.commands import options as o
 from memorymark.cost import Usage
+from memorymark.errors import UsageError
 from memorymark.request import Request
 
 
@@ -28,17 +29,22 @@ def analyze(
     ] = Usage.hours_per_run,
     runs_per_year: Annotated[float, typer.Option("--runs-per-year", help="Runs of one person.")] = Usage.runs_per_year,
     people: Annotated[int, typer.Option("--people", help="People who train.")] = Usage.people,
+    all_gpus: Annotated[
+        bool, typer.Option("--all-gpus", help="Predict for every GPU of the catalog: the fastest, the cheapest.")
+    ] = False,
 ) -> o.Answer:
-    """Find the largest batch that trains, the one worth using, and what it saves."""
-    from memorymark.render.terminal import print_analysis
+    """Find the largest batch that trains, the one worth using, and what it saves.
 
-    result = engine.analyze(
-        request,
-        current_batch_size=batch_size,
-        max_batch=max_batch,
-        margin=margin,
-        usage=Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people),
-        price_per_hour=price_per_hour,
-        **run,
-    )
+    Measures on the GPU here. Predicts for the one that --gpu names, and where there is none.
+    """
+    from memorymark.render.terminal import print_analysis, print_comparison
+
+    usage = Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people)
+    asked: dict[str, Any] = {"current_batch_size": batch_size, "max_batch": max_batch, "margin": margin, "usage": usage}
+    if all_gpus:
+        if price_per_hour is not None:
+            raise UsageError("--price-per-hour is for one GPU and --all-gpus takes the catalog's prices; drop one.")
+        comparison = engine.analyze_all_gpus(request, **asked, **run)
+        return o.Answer(comparison.to_dict(), lambda: print_comparison(comparison))
+    result = engine.analyze(request, **asked, price_per_hour=price_per_hour, **run)
     return o.Answer(result.to_dict(), lambda: print_analysis(result))

@@ -1,4 +1,4 @@
-"""``memorymark validate``: is the step what it claims to be, and does torch.compile pay?"""
+"""``memorymark validate``: is the step what it claims to be, does torch.compile pay, is the prediction right?"""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ def compile_(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CUR
 
     result = validation.validate_compile(request, batch_size, **run)
     return o.Answer(result.to_dict(), lambda: print_compile(result))
+
+
+@app.command()
+@o.takes_request
+def prediction(request: Request, run: o.Run) -> o.Answer:
+    """Measure on the GPU here and predict the same sizes: how far off is the prediction?"""
+    from memorymark.render.terminal import print_prediction_check
+
+    result = validation.validate_prediction(request, **run)
+    return o.Answer(result.to_dict(), lambda: print_prediction_check(result))

@@ -46,6 +46,13 @@ FULL_PRECISION_RESULT = (
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 
 
+def generation(capability: tuple[int, int]) -> str:
+    """GPUs of one generation take the same operators: ``before Ampere``, ``cuDNN attention`` or ``flash attention``."""
+    if capability < (8, 0):
+        return "before Ampere"
+    return "cuDNN attention" if capability[0] in (9, 10) else "flash attention"
+
+
 @contextmanager
 def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
     """Inside it, fake tensors take the way of a GPU with this compute capability."""
@@ -160,7 +167,7 @@ def _to_widest(args: Any) -> Any:
     return _to_full_precision(args) if torch.float32 in dtypes else args
 
 
-def _dropout(tensor: Tensor, probability: float, train: bool) -> Tensor:  # noqa: FBT001
+def _dropout(tensor: Tensor, probability: float, train: bool) -> Tensor:
     if not train or probability == 0 or tensor.numel() == 0:
         return tensor
     return torch.native_dropout(tensor, probability, train)[0]
@@ -196,34 +203,32 @@ class _Attention:
         enable_gqa: bool = False,
     ) -> Tensor:
         needs_gradient = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+        result: Tensor
         if self._cudnn_takes(query, key, value, attn_mask):
-            return aten._scaled_dot_product_cudnn_attention(
+            result, *_ = aten._scaled_dot_product_cudnn_attention(
                 query, key, value, _as_bias(attn_mask, query), needs_gradient, dropout_p, is_causal, False, scale=scale
-            )[0]
-        if self._flash_takes(query, key, value, attn_mask, is_causal):
+            )
+        elif self._flash_takes(query, key, value, attn_mask, is_causal):
             width = query.shape[-1]
-            padding = -width % 8
-            if padding:
-                query, key, value = (torch.nn.functional.pad(t, (0, padding)) for t in (query, key, value))
-                scale = scale or width**-0.5
-            out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[
-                0
-            ]
-            return out[..., :width] if padding else out
-        if self._efficient_takes(query, key, value, attn_mask):
+            padded = [torch.nn.functional.pad(t, (0, -width % 8)) if width % 8 else t for t in (query, key, value)]
+            scale = scale or width**-0.5
+            result, *_ = aten._scaled_dot_product_flash_attention(*padded, dropout_p, is_causal, False, scale=scale)
+            result = result[..., :width] if width % 8 else result
+        elif self._efficient_takes(query, key, value, attn_mask):
             mask = _for_every_head(_as_bias(attn_mask, query), query, key)
-            return aten._scaled_dot_product_efficient_attention(
+            result, *_ = aten._scaled_dot_product_efficient_attention(
                 query, key, value, mask, needs_gradient, dropout_p, is_causal, scale=scale
-            )[0]
-        mask = _as_bias(attn_mask, query)
-        return aten._scaled_dot_product_attention_math(
-            query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )[0]
+            )
+        else:
+            result, *_ = aten._scaled_dot_product_attention_math(
+                query, key, value, _as_bias(attn_mask, query), dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+        return result
 
     def _cudnn_takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
         """torch prefers cuDNN's kernel on Hopper and on the Blackwell of data centres."""
         return (
-            self._capability[0] in (9, 10)
+            generation(self._capability) == "cuDNN attention"
             and _is_half(query)
             and query.dim() == 4
             and query.shape[-1] % 8 == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +35,14 @@ class TracedStep:
     first: Program
     later: Program
     weights: dict[int, int]
-    owners: dict[int, Owner]
+    owners: dict[Hashable, Owner]
     parameters: int
+
+    @property
+    def optimizer_state(self) -> dict[int, int]:
+        """The storages of the optimizer's state, which the first step makes."""
+        made = (storage for growth in self.first.operations for storage in growth.operation.made)
+        return {number: size for number, size in made if self.owners.get(number) == "optimizer_state"}
 
 
 def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
@@ -85,7 +91,7 @@ def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
             named: dict[str, Any] = dict(tensors)
             for name, tensor in named.items():
                 if tensor is not None:
-                    tensors[name] = fake(tensor)  # type: ignore[index]
+                    tensors[name] = fake(tensor)  # type: ignore[assignment]
     return model
 
 
@@ -140,7 +146,7 @@ def _not_tracing_for_transformers() -> Iterator[None]:
     if is_fake_tensor is None:
         yield
         return
-    import_utils.is_fake_tensor = lambda _: False
+    import_utils.is_fake_tensor = lambda x: False  # noqa: ARG005 - the name it is called with
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """A training step as a program of operations whose sizes are affine in the batch size.
 
-Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``. From then on any batch size can be
-looked at without tracing again.
+Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``. From then on any batch size can
+be looked at without tracing again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Program:
 def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:
     """The first step, which makes the optimizer's state, and every later one.
 
-    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. What follows the last
-    backward pass does not depend on the batch.
+    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. What follows the
+    last backward pass does not depend on the batch.
     """
     end, end_of_second = _end_of_backward(first), _end_of_backward(second)
     small, large = first.operations[:end], second.operations[:end_of_second]

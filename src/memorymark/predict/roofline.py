@@ -103,7 +103,8 @@ KINDS = {
 # What runs no kernel: another look at the same memory, or memory that nobody writes yet.
 VIEWS = frozenset(
     "view _unsafe_view t transpose detach expand permute slice select unsqueeze squeeze split split_with_sizes unbind "
-    "alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided empty_like new_empty".split()
+    "alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided empty_like "
+    "new_empty".split()
 )
 # Between two kernels of a stream.
 KERNEL_GAP_SECONDS = 2.5e-6
@@ -150,7 +151,7 @@ def step_seconds(device: float, host: float) -> float:
     return float((device**6 + host**6) ** (1 / 6))
 
 
-def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:  # noqa: FBT001
+def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:
     name = base_name(op)
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (read + written) / gpu.bytes_per_second

@@ -7,6 +7,7 @@ Fake tensors have shapes but no data, so a step takes about a second whatever it
 from __future__ import annotations
 
 import weakref
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -61,8 +62,8 @@ class TensorFacts:
 class Operation:
     """One call of one operator.
 
-    ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager`` says
-    that Python code called it, as in the forward pass, and not autograd.
+    ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager``
+    says that Python code called it, as in the forward pass, and not autograd.
     """
 
     name: str
@@ -83,7 +84,7 @@ class StepTrace:
 
     operations: list[Operation] = field(default_factory=list)
     marks: list[tuple[Phase, int]] = field(default_factory=list)
-    owners: dict[int, Owner] = field(default_factory=dict)
+    owners: dict[Hashable, Owner] = field(default_factory=dict)
 
 
 class Tracer(TorchDispatchMode):
@@ -211,7 +212,10 @@ def add_in_place(trace: StepTrace) -> StepTrace:
         operation.made = ()
         following.freed = tuple(number for number in following.freed if renamed.get(number, number) != place)
     operations[-1].freed = tuple(renamed.get(number, number) for number in operations[-1].freed)
-    owners = {renamed.get(number, number): owner for number, owner in trace.owners.items()}
+    owners: dict[Hashable, Owner] = {
+        renamed.get(number, number) if isinstance(number, int) else number: owner
+        for number, owner in trace.owners.items()
+    }
     return StepTrace(operations, trace.marks, owners)
 
 
@@ -231,7 +235,7 @@ def _run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> A
                 if isinstance(tensor, FakeTensor) and hasattr(tensor, "_memorymark_value"):
                     del tensor._memorymark_value
         return None
-    if not inputs and _asked_elements(func, args) > MAX_KNOWN_ELEMENTS:
+    if not inputs and _asked_elements(args) > MAX_KNOWN_ELEMENTS:
         return None
     if sum(tensor.numel() for tensor in inputs) > 4 * MAX_KNOWN_ELEMENTS:
         return None
@@ -243,7 +247,7 @@ def _run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> A
         return None
 
 
-def _asked_elements(func: Any, args: Any) -> int:
+def _asked_elements(args: Any) -> int:
     sizes = next((arg for arg in args if isinstance(arg, (list, tuple, torch.Size))), ())
     count = 1
     for size in sizes:

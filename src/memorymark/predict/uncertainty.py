@@ -1,6 +1,6 @@
 """How far predictions were off where the truth is known, and so how far a new one may be.
 
-The figures are the 95th percentiles of `benchmarks/prediction.py` over the workloads measured on an NVIDIA H200, rounded up.
+The figures are 95th percentiles of `benchmarks/prediction.py`, over workloads measured on an NVIDIA H200, rounded up.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ class ProbeInfo:
 
     ``capacity_bytes`` is the most the allocator can hold.
     ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
-    ``seconds`` says how long the probe took to get ready, by stage. ``unknown_operations`` are those of a predicted step
-    that no measurement has shown yet.
+    ``seconds`` says how long the probe took to get ready, by stage. ``unknown_operations`` are those of a predicted
+    step that no measurement has shown yet.
     """
 
     device_kind: str

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.errors import DoesNotFitError
 from memorymark.predict.allocator import OutOfMemory, Segment
-from memorymark.predict.fake_step import TracedStep, trace_training
+from memorymark.predict.fake_step import TracedStep
 from memorymark.predict.known import unknown_operations
 from memorymark.predict.program import Growth
 from memorymark.predict.roofline import device_seconds, host_seconds, launches, step_seconds
@@ -22,28 +21,25 @@ from memorymark.search import FIRST_BATCH
 from memorymark.trace import Trace, peak_breakdown
 from memorymark.trial import Failure, Trial
 from memorymark.units import format_bytes
-from memorymark.workload import Workload
 
 STEPS = 2
 MAX_BATCH = 2**24
 
 
 class PredictedProbe:
-    """Predicts complete training steps of a workload on a GPU that need not be here.
+    """Predicts complete training steps on a GPU that need not be here.
 
-    ``memory_cap_bytes`` is what the allocator may take, as for a measuring probe.
+    ``step`` was traced for a GPU of that kind; ``memory_cap_bytes`` is what the allocator may take, as for a measuring
+    probe.
     """
 
-    def __init__(
-        self, workload: Workload, recipe: Recipe, gpu: GpuEntry, *, memory_cap_bytes: int | None = None
-    ) -> None:
+    def __init__(self, step: TracedStep, recipe: Recipe, gpu: GpuEntry, *, memory_cap_bytes: int | None = None) -> None:
         self.clean = True
-        self._gpu, self._recipe = gpu, recipe
-        self._step: TracedStep = trace_training(workload, recipe, gpu.capability)
+        self._step, self._gpu, self._recipe = step, gpu, recipe
         self._context_bytes = gpu.context_bytes[1]
         capacity = gpu.torch_memory_bytes - self._context_bytes
         self._capacity_bytes = capacity if memory_cap_bytes is None else memory_cap_bytes
-        self._unknown = unknown_operations(self._step.later)
+        self._unknown = unknown_operations(step.later)
         self._tried: dict[int, Trial] = {}
         self.info = ProbeInfo(
             device_kind="cuda",
@@ -51,17 +47,10 @@ class PredictedProbe:
             total_bytes=gpu.torch_memory_bytes,
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
-            parameters=self._step.parameters,
+            parameters=step.parameters,
             source="predicted",
             unknown_operations=self._unknown,
         )
-        if sum(self._step.weights.values()) > self._capacity_bytes:
-            shortfall = sum(self._step.weights.values()) - self._capacity_bytes
-            raise DoesNotFitError(
-                f"the weights of {workload.name} alone exceed the {format_bytes(self._capacity_bytes)} that they may "
-                f"take of the {gpu.name}; take a larger GPU.",
-                shortfall,
-            )
 
     def __enter__(self) -> PredictedProbe:
         return self
@@ -170,7 +159,9 @@ class PredictedProbe:
     def _trace(self, batch_size: int) -> Trace:
         """A later step at this size, as a recording would show it."""
         program = self._step.later
-        trace = Trace(before=dict(self._step.weights))
+        trace = Trace()
+        trace.before.update(self._step.weights)
+        trace.before.update(self._step.optimizer_state)
         alive: dict[int, int] = {}
         for index, growth in enumerate(program.operations, 1):
             for number in growth.operation.freed:

@@ -31,13 +31,24 @@ main()
 
 
 class RemoteProbe:
-    """Runs a ``MeasuredProbe`` in a child process; a context manager that leaves no process behind."""
+    """Runs a probe in a child process; a context manager that leaves no process behind.
 
-    def __init__(self, request: Request, *, time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS) -> None:
+    The probe measures, or predicts if the request names a GPU. With ``predict_without_gpu`` it also predicts, for the
+    default GPU, where there is none and the request leaves the device open.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+        predict_without_gpu: bool = False,
+    ) -> None:
         if not 0 < time_limit_seconds <= threading.TIMEOUT_MAX:
             limits = f"above 0 and up to {threading.TIMEOUT_MAX:.0f}"
             raise UsageError(f"--time-limit must be a number of seconds {limits}, not {time_limit_seconds:g}.")
         self._request, self._time_limit_seconds = request, time_limit_seconds
+        self._predict_without_gpu = predict_without_gpu
         self._worker: _WorkerProcess | None = None
         self.info: ProbeInfo
 
@@ -66,6 +77,10 @@ class RemoteProbe:
         """The whole answer."""
         return self._trial("measure", batch_size)
 
+    def retarget(self, gpu: str) -> None:
+        """Predicts for another GPU from here on."""
+        self.info = _info(self.call("retarget", gpu=gpu))
+
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Asks the worker, replacing it first if the last one is gone."""
         if self._worker is None:
@@ -85,7 +100,9 @@ class RemoteProbe:
 
     def _open(self) -> None:
         self._worker = _WorkerProcess()
-        self.info = ProbeInfo(**self.call("open", request=self._request.to_dict()))
+        self.info = _info(
+            self.call("open", request=self._request.to_dict(), predict_without_gpu=self._predict_without_gpu)
+        )
 
     def _close(self) -> None:
         if self._worker is not None:
@@ -165,6 +182,10 @@ class _WorkerProcess:
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").strip().splitlines()
         return f"the worker ended {how}" + (f": {said[-1]}" if said else ".")
+
+
+def _info(facts: dict[str, Any]) -> ProbeInfo:
+    return ProbeInfo(**{**facts, "unknown_operations": tuple(facts["unknown_operations"])})
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:

@@ -16,18 +16,20 @@ from rich.text import Text
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, ModelEntry
 from memorymark.checkup import Check
+from memorymark.comparison import Comparison
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Breakdown, Trial
 from memorymark.units import format_bytes, gib
-from memorymark.validation import BackwardCheck, CompileCheck
+from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
 CURVE_WIDTH = 20
 # A smaller speedup than this is within what measurements differ by.
 WORTH_SAYING = 1.05
 # What people copy, which must not be cut in two.
-UNBROKEN = ("id", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
+UNBROKEN = ("id", "GPU", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
+SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
@@ -63,17 +65,68 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
         return
     rows = _facts()
     rows.add_row("batch", str(trial.batch_size))
-    rows.add_row("peak allocated", format_bytes(trial.peak_allocated_bytes))
-    rows.add_row("peak reserved", format_bytes(trial.peak_reserved_bytes))
-    rows.add_row("device", format_bytes(trial.device_bytes))
+    for label, name in (("peak allocated", "peak_allocated_bytes"), ("peak reserved", "peak_reserved_bytes")):
+        rows.add_row(label, format_bytes(getattr(trial, name)) + _between(trial, name))
+    rows.add_row("device", format_bytes(trial.device_bytes) + _between(trial, "device_bytes"))
     if trial.samples_per_second and trial.step_seconds:
-        spread = f"± {100 * (trial.step_seconds_spread or 0):.1f} %"
         rows.add_row("throughput", f"{trial.samples_per_second:,.1f} samples/s")
-        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms {spread}")
+        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms ± {100 * _spread(trial):.1f} %")
     rows.add_row("allocator retries", str(trial.allocator_retries))
     console.print(rows)
     if trial.breakdown is not None:
         console.print(_breakdown("At the peak", trial.breakdown))
+    for note in _prediction_notes(info):
+        console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def print_comparison(result: Comparison) -> None:
+    """The same training on every GPU, the fastest first."""
+    console = _console()
+    model, recipe = result.request.entry.name, result.request.recipe.describe()
+    console.print(Padding(Text.assemble((model, "bold"), (f"  {recipe} · every GPU · predicted", "dim")), (1, 2)))
+    table = _table("GPU", "maximum", "recommended", "samples/s", "$ per million", "price", "")
+    fastest, cheapest = result.fastest, result.cheapest
+    for contender in result.contenders:
+        analysis, price = contender.analysis, contender.gpu.price
+        name = contender.gpu.name.removeprefix("NVIDIA ")
+        if analysis is None:
+            table.add_row(name, "[red]does not fit[/red]")
+            continue
+        recommended, cost = analysis.recommended, contender.usd_per_million_samples
+        marks = [
+            *(["[green]fastest[/green]"] if contender == fastest else []),
+            *(["[green]cheapest[/green]"] if contender == cheapest else []),
+        ]
+        table.add_row(
+            name,
+            str(analysis.max_batch_size),
+            str(recommended.batch_size) if recommended else "none",
+            f"{contender.samples_per_second or 0:,.0f}",
+            f"{cost:,.2f}" if cost is not None else "no price",
+            f"${price.usd_per_hour:.2f}/h" if price else "",
+            ", ".join(marks),
+        )
+    console.print(table)
+    for note in (*_prediction_notes(None), SYNTHETIC):
+        console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def print_prediction_check(result: PredictionCheck) -> None:
+    """Measured beside predicted."""
+    console = _console()
+    console.print(_heading(result.request, result.info, "measured and predicted"))
+    table = _table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
+    for measured, predicted in result.pairs:
+        off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
+        memory = (measured.peak_allocated_bytes, predicted.peak_allocated_bytes)
+        reserved = (measured.peak_reserved_bytes, predicted.peak_reserved_bytes)
+        speed = (f"{trial.samples_per_second or 0:,.1f}" for trial in (measured, predicted))
+        table.add_row(str(measured.batch_size), *map(format_bytes, memory), off, *map(format_bytes, reserved), *speed)
+    console.print(table)
+    console.print(
+        f"  Largest batch: {result.measured_maximum} measured, {result.predicted_maximum} predicted "
+        f"({100 * result.maximum_error:+.1f} %)."
+    )
 
 
 def print_models(entries: Iterable[ModelEntry]) -> None:
@@ -171,9 +224,10 @@ def _batch_sizes(result: Analysis) -> Table:
         "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
         "caller": "as far as --max-batch allowed",
     }[result.limited_by]
-    table.add_row(
-        "maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {result.batch_ratio:.3g}x today's batch"
-    )
+    interval = result.max_batch_interval
+    sure = f"; between {interval[0]} and {interval[1]}" if interval else ""
+    ratio = f"{result.batch_ratio:.3g}x today's batch"
+    table.add_row("maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {ratio}{sure}")
     best = result.recommended
     if best is None:
         table.add_row("recommended", "none", f"no size keeps a margin of {100 * result.margin:g} %")
@@ -195,8 +249,23 @@ def _gain(result: Analysis) -> str:
         return f"nothing to compare with: today's batch {result.current_batch_size} {_why_not_timed(result)}"
     if result.speedup < WORTH_SAYING:
         return "no faster than today: the batch size is not what slows you down"
-    spread = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
-    return f"{result.speedup:.2f}x (± {100 * spread:.0f} %) faster than today, {result.source}"
+    spread = f"(± {100 * hypot(_spread(now), _spread(then)) / 2:.0f} %) " if result.source == "measured" else ""
+    return f"{result.speedup:.2f}x {spread}faster than today, {result.source}"
+
+
+def _spread(trial: Trial) -> float:
+    """What a step time differs by: from one step to the next, or from the truth."""
+    if trial.intervals is not None and trial.step_seconds:
+        low, high = trial.intervals["step_seconds"]
+        return (high - low) / 2 / trial.step_seconds
+    return trial.step_seconds_spread or 0.0
+
+
+def _between(trial: Trial, name: str) -> str:
+    if trial.intervals is None:
+        return ""
+    low, high = trial.intervals[name]
+    return f"  ({format_bytes(low)} to {format_bytes(high)})"
 
 
 def _why_not_timed(result: Analysis) -> str:
@@ -232,7 +301,7 @@ def _breakdown(title: str, breakdown: Breakdown) -> Table:
 
 
 def _notes(result: Analysis) -> list[str]:
-    notes = ["Batches are synthetic: speed and savings leave the data loader out and are upper bounds."]
+    notes = [SYNTHETIC, *_prediction_notes(result.info)]
     if result.info.device_kind == "cpu":
         model = "a small stand-in of the model" if result.info.small else "the model"
         notes.append(f"No GPU was used: {model} was really trained on the CPU.")
@@ -241,6 +310,16 @@ def _notes(result: Analysis) -> list[str]:
         notes.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
     if result.price is None and result.savings is None:
         notes.append("No price is known for this device: give --price-per-hour to see savings.")
+    return notes
+
+
+def _prediction_notes(info: ProbeInfo | None) -> list[str]:
+    if info is not None and info.source != "predicted":
+        return []
+    notes = ["Predicted, nothing was run; see docs/benchmarks.md for how far predictions were off."]
+    if info is not None and info.unknown_operations:
+        names = ", ".join(name.removeprefix("aten.") for name in info.unknown_operations)
+        notes.append(f"Less certain than usual, because these operations were never measured: {names}.")
     return notes
 
 

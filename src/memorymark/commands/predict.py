@@ -1,0 +1,17 @@
+"""``memorymark predict``: one trial without a GPU."""
+
+from __future__ import annotations
+
+from memorymark import engine
+from memorymark.analysis import DEFAULT_CURRENT
+from memorymark.commands import options as o
+from memorymark.request import Request
+
+
+@o.takes_request
+def predict(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
+    """Predict one batch size for a GPU you need not have. Exits with 3 if it does not fit."""
+    from memorymark.render.terminal import print_trial
+
+    info, trial = engine.predict(request, batch_size, **run)
+    return o.Answer(trial.to_dict(), lambda: print_trial(request, info, trial), exit_code=0 if trial.fits else 3)
