@@ -160,8 +160,8 @@ class PredictedProbe:
         """A later step at this size, as a recording would show it."""
         program = self._step.later
         trace = Trace()
-        trace.before.update(self._step.weights)
-        trace.before.update(self._step.optimizer_state)
+        for lasting in (self._step.weights, self._step.optimizer_state):
+            trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
         alive: dict[int, int] = {}
         for index, growth in enumerate(program.operations, 1):
             for number in growth.operation.freed:

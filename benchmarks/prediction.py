@@ -1,0 +1,184 @@
+"""How far predictions are off: every workload of the zoo against what an NVIDIA H200 really did. Needs no GPU.
+
+python benchmarks/prediction.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER]
+
+The truth is in tests/data (recorded by record_truth.py): peaks at batch 1 to as many as fit, the largest batch under
+several caps, step times. What was held back while the prediction was made is reported apart. Then the published table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from cases import flags, machine, save, table
+from zoo import HELD_BACK, WORKLOADS, recipe
+
+import memorymark as mm
+from memorymark.analysis import DEFAULT_MARGIN
+from memorymark.search import find_maximum, size_within
+from memorymark.throughput import measure_curve, recommend
+from memorymark.units import GIB
+
+TRUTH = Path(__file__).parents[1] / "tests" / "data" / "h200_truth.jsonl"
+TIMED_FROM = 16
+PUBLISHED = [("a10", "bert", 288), ("a10", "gpt2", 152), ("a10", "resnet", 264), ("a100-40gb", "bert", 528)]
+PUBLISHED_MIB = ("a10", "bert", 16, 1.62 * 1024)
+
+
+def truth() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in TRUTH.read_text().splitlines()]
+
+
+def probe_for(workload: str, recipe_name: str, gpu: str, step: Any = None, cap_gib: float | None = None) -> Any:
+    from memorymark.catalog import find_gpu
+    from memorymark.predict.fake_step import trace_training
+    from memorymark.probe.predicted import PredictedProbe
+
+    entry, asked = find_gpu(gpu), recipe(recipe_name)
+    step = step or trace_training(WORKLOADS[workload](), asked, entry.capability)
+    cap_bytes = None if cap_gib is None else int(cap_gib * GIB)
+    return PredictedProbe(step, asked, entry, memory_cap_bytes=cap_bytes)
+
+
+def errors_of(true: dict[str, Any]) -> dict[str, Any]:
+    """The relative errors of one workload under one recipe."""
+    start = time.perf_counter()
+    probe = probe_for(true["workload"], true["recipe"], "h200")
+    traced = time.perf_counter()
+    allocated, reserved = [], []
+    for row in true["rows"]:
+        trial = probe.try_batch(row["batch_size"])
+        allocated.append(trial.peak_allocated_bytes / row["allocated"] - 1)
+        reserved.append(trial.peak_reserved_bytes / row["reserved"] - 1)
+    tried = time.perf_counter()
+    maxima, unsafe = [], 0
+    for cap, largest in true["maxima"].items():
+        if largest:
+            found, recommended = analysed(probe, true, float(cap))
+            maxima.append(found / largest - 1)
+            unsafe += recommended > largest
+    timed = [row for row in true["times"] if row["batch_size"] >= TIMED_FROM]
+    seconds = [probe.measure(row["batch_size"]).step_seconds / row["seconds"] - 1 for row in timed]
+    return {
+        "workload": true["workload"],
+        "recipe": true["recipe"],
+        "allocated": allocated,
+        "reserved": reserved,
+        "maxima": maxima,
+        "unsafe": unsafe,
+        "seconds": seconds,
+        "share": share_of_best(probe, true),
+        "trace_seconds": traced - start,
+        "trial_seconds": (tried - traced) / max(len(true["rows"]), 1),
+    }
+
+
+def analysed(probe: Any, true: dict[str, Any], cap_gib: float) -> tuple[int, int]:
+    """The predicted maximum under a cap, and the batch recommended there."""
+    capped = probe_for(true["workload"], true["recipe"], "h200", probe._step, cap_gib)
+    capacity = capped.info.capacity_bytes
+    found = find_maximum(capped.try_batch, capacity, forecast=capped.forecast)
+    safe_bytes = (1 - DEFAULT_MARGIN) * capacity
+    curve = measure_curve(capped.measure, found.maximum, TIMED_FROM, size_within(found.trials, safe_bytes))
+    best = recommend(curve, safe_bytes)
+    return found.maximum, best.batch_size if best else 0
+
+
+def share_of_best(probe: Any, true: dict[str, Any]) -> float | None:
+    """The true throughput at the batch that would be recommended among those timed, as a part of the best."""
+    if len(true["times"]) < 2:
+        return None
+    largest = true["times"][-1]["batch_size"]
+    curve = measure_curve(probe.measure, largest, TIMED_FROM, largest)
+    best = recommend(curve, float("inf"))
+    speeds = [row["batch_size"] / row["seconds"] for row in true["times"]]
+    return true_speed(true["times"], best.batch_size) / max(speeds) if best else None
+
+
+def true_speed(times: list[dict[str, float]], batch_size: int) -> float:
+    """Samples a second, step times between two measured sizes taken from the line through them."""
+    for before, after in pairwise(times):
+        if before["batch_size"] <= batch_size <= after["batch_size"]:
+            part = (batch_size - before["batch_size"]) / (after["batch_size"] - before["batch_size"])
+            return batch_size / (before["seconds"] + part * (after["seconds"] - before["seconds"]))
+    raise ValueError(f"batch {batch_size} is outside of what was timed")
+
+
+def summary(name: str, results: list[dict[str, Any]]) -> list[list[object]]:
+    rows = []
+    for quantity in ("allocated", "reserved", "maxima", "seconds"):
+        errors = sorted(abs(error) for result in results for error in result[quantity])
+        if errors:
+            at = [median(errors), errors[int(0.95 * (len(errors) - 1))], errors[-1]]
+            rows.append([name, LABELS[quantity], len(errors), *(f"{100 * error:.2f} %" for error in at)])
+    return rows
+
+
+LABELS = {
+    "allocated": "peak allocated",
+    "reserved": "peak reserved",
+    "maxima": "largest batch",
+    "seconds": f"step time, batch {TIMED_FROM} and up",
+}
+
+
+def row_of(result: dict[str, Any]) -> list[object]:
+    def worst(quantity: str) -> str:
+        errors = result[quantity]
+        return f"{100 * max(errors, key=abs):+.2f} %" if errors else ""
+
+    share = f"{100 * result['share']:.0f} %" if result["share"] else ""
+    middle = f"{100 * median(map(abs, result['allocated'])):.2f} %" if result["allocated"] else ""
+    pair = [result["workload"], result["recipe"]]
+    return [*pair, middle, worst("allocated"), worst("maxima"), worst("seconds"), share]
+
+
+def published() -> list[list[object]]:
+    rows: list[list[object]] = []
+    for gpu, model, largest in PUBLISHED:
+        found = probe_for(model, "published", gpu).forecast()
+        rows.append([gpu, model, "largest batch", largest, found, f"{100 * (found / largest - 1):+.1f} %"])
+    gpu, model, size, true_mib = PUBLISHED_MIB
+    mib = probe_for(model, "published", gpu).try_batch(size).peak_allocated_bytes / 2**20
+    rows.append(
+        [gpu, model, f"MiB at batch {size}", f"{true_mib:.0f}", f"{mib:.0f}", f"{100 * (mib / true_mib - 1):+.1f} %"]
+    )
+    return rows
+
+
+def main() -> None:
+    asked = flags().get("pairs")
+    pairs = [tuple(pair.split(":")) for pair in asked.split(",")] if asked else None
+    cases = [true for true in truth() if pairs is None or (true["workload"], true["recipe"]) in pairs]
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(errors_of, cases))
+    held = [result for result in results if (result["workload"], result["recipe"]) in HELD_BACK]
+    known = [result for result in results if result not in held]
+    header = ["workload", "recipe", "allocated, median", "allocated, worst", "largest batch, worst", "time, worst"]
+    tables = [
+        table(
+            ["set", "number", "compared", "median", "95th percentile", "worst"],
+            [*summary("known", known), *summary("held back", held)],
+        ),
+        table([*header, "recommended, of best"], [row_of(result) for result in [*known, *held]]),
+    ]
+    if pairs is None:
+        tables.append(table(["GPU", "model", "", "published", "predicted", "off by"], published()))
+    trace, trial = (median(result[key] for result in results) for key in ("trace_seconds", "trial_seconds"))
+    unsafe = sum(result["unsafe"] for result in results)
+    facts = (
+        f"Tracing takes {trace:.1f} s, a trial {trial:.2f} s (medians). Recommended above the true maximum: {unsafe}."
+    )
+    save("prediction", "\n\n".join([f"{machine()}, memorymark {mm.__version__}", *tables, facts]))
+
+
+if __name__ == "__main__":
+    main()
