@@ -18,14 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cases import flags, machine, save, table
-from zoo import HELD_BACK, WORKLOADS, recipe
-
 import memorymark as mm
+from cases import flags, machine, save, table
 from memorymark.analysis import DEFAULT_MARGIN
 from memorymark.search import find_maximum, size_within
 from memorymark.throughput import measure_curve, recommend
 from memorymark.units import GIB
+from zoo import HELD_BACK, WORKLOADS, recipe
 
 TRUTH = Path(__file__).parents[1] / "tests" / "data" / "h200_truth.jsonl"
 TIMED_FROM = 16

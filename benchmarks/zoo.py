@@ -321,6 +321,7 @@ PAIRS: list[tuple[str, str]] = [
     ("torch-encoder", "bf16"),
     ("torch-encoder", "fp32"),
     ("unet", "fp32"),
+    ("swin", "fp32"),
     ("lstm", "fp32"),
     ("lstm", "bf16"),
 ]
@@ -332,7 +333,6 @@ HELD_BACK: list[tuple[str, str]] = [
     ("bart", "fp32"),
     ("efficientnet", "bf16"),
     ("swin", "bf16"),
-    ("swin", "fp32"),
     ("whisper", "fp32"),
     ("unet", "bf16"),
     ("gru", "fp32"),

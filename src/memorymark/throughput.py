@@ -9,6 +9,8 @@ from memorymark.trial import Trial
 # What is recommended must be within 5 % of the best throughput also when it is measured again, which differs by up to
 # 1 %; from there on, a smaller batch is as good as a larger one.
 GOOD_ENOUGH = 0.96
+# Predicted curves bend a little earlier than true ones, so there the batch must come closer to the best.
+GOOD_ENOUGH_PREDICTED = 0.985
 # Powers of two above this part of the largest safe size would only tell the same again.
 CLEARLY_BELOW = 0.85
 # Time per sample that grows by this factor from one size to a larger one means that the allocator thrashes.
@@ -46,11 +48,15 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
 def _bend(trials: list[Trial]) -> int | None:
     """A size between the largest that is too slow and the smallest that is fast enough, where one is left."""
     best = max((trial.samples_per_second or 0.0 for trial in trials), default=0.0)
-    fast = [t.batch_size for t in trials if (t.samples_per_second or 0.0) >= GOOD_ENOUGH * best]
+    fast = [t.batch_size for t in trials if (t.samples_per_second or 0.0) >= _good_enough(t) * best]
     slow = [t.batch_size for t in trials if fast and t.batch_size < min(fast)]
     if not slow or min(fast) - max(slow) < 2:
         return None
     return (max(slow) + min(fast)) // 2
+
+
+def _good_enough(trial: Trial) -> float:
+    return GOOD_ENOUGH if trial.source == "measured" else GOOD_ENOUGH_PREDICTED
 
 
 def _largest_fitting(at: Callable[[int], Trial], maximum: int) -> int:
@@ -73,7 +79,7 @@ def recommend(trials: Iterable[Trial], safe_bytes: float) -> Trial | None:
     thrashing = thrashing_sizes(timed)
     usable = [t for t in timed if t.peak_reserved_bytes <= safe_bytes and t.batch_size not in thrashing]
     best = max((trial.samples_per_second or 0.0 for trial in timed if trial.batch_size not in thrashing), default=0.0)
-    good = [trial for trial in usable if (trial.samples_per_second or 0.0) >= GOOD_ENOUGH * best]
+    good = [trial for trial in usable if (trial.samples_per_second or 0.0) >= _good_enough(trial) * best]
     if good:
         return min(good, key=lambda trial: trial.batch_size)
     # Only sizes beyond the margin are that fast: the fastest of the safe ones is the one worth using.

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from memorymark.errors import CannotPredictError
+
 aten = torch.ops.aten
 _AUTOCAST_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 
@@ -46,6 +48,10 @@ FULL_PRECISION_RESULT = (
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 
 
+# Layers that cuDNN runs as a whole.
+RECURRENT = "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data".split()
+
+
 def generation(capability: tuple[int, int]) -> str:
     """GPUs of one generation take the same operators: ``before Ampere``, ``cuDNN attention`` or ``flash attention``."""
     if capability < (8, 0):
@@ -62,6 +68,8 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
         warnings.simplefilter("ignore")  # torch says that kernels are being replaced, which is the point
         library.impl("dropout", _dropout, "AutogradCPU")
         library.impl("scaled_dot_product_attention", _Attention(capability), "AutogradCPU")
+        for name in RECURRENT:
+            library.impl(name, _refuse_recurrent, "AutogradCPU")
         library.impl("softmax.int", _softmax(aten._softmax), "AutogradCPU")
         library.impl("log_softmax.int", _softmax(aten._log_softmax), "AutogradCPU")
         for names, cast in (
@@ -173,6 +181,12 @@ def _dropout(tensor: Tensor, probability: float, train: bool) -> Tensor:
     return torch.native_dropout(tensor, probability, train)[0]
 
 
+def _refuse_recurrent(*_: Any, **__: Any) -> Any:
+    raise CannotPredictError(
+        "recurrent layers run inside cuDNN, whose memory is not known well enough to predict; measure on a GPU."
+    )
+
+
 def _softmax(kernel: Any) -> Callable[..., Tensor]:
     """CUDA's kernels read half precision and write fp32; others would first copy the input."""
 
@@ -233,7 +247,8 @@ class _Attention:
             and query.dim() == 4
             and query.shape[-1] % 8 == 0
             and query.shape[-1] == key.shape[-1] == value.shape[-1] <= 128
-            and not _is_trained(mask)
+            and _is_straight(mask)
+            and not (mask is not None and mask.requires_grad)
         )
 
     def _flash_takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> bool:
@@ -252,15 +267,16 @@ class _Attention:
         alignment = 8 if _is_half(query) else 4
         aligned = query.shape[-1] % alignment == 0 and value.shape[-1] % alignment == 0
         same_heads = query.dim() == 4 and query.shape[1] == key.shape[1] == value.shape[1]
-        return aligned and same_heads and not _is_trained(mask)
+        return aligned and same_heads and _is_straight(mask)
 
 
 def _is_half(tensor: Tensor) -> bool:
     return tensor.dtype in (torch.float16, torch.bfloat16)
 
 
-def _is_trained(mask: Tensor | None) -> bool:
-    return mask is not None and mask.requires_grad
+def _is_straight(mask: Tensor | None) -> bool:
+    """The fused kernels want the numbers of a row next to each other; T5's permuted position bias has them not."""
+    return mask is None or mask.stride(-1) == 1 or mask.shape[-1] == 1
 
 
 def _as_bias(mask: Tensor | None, query: Tensor) -> Tensor | None:

@@ -25,6 +25,10 @@ class Speed(Protocol):
         """The compute capability."""
 
     @property
+    def multiprocessors(self) -> int:
+        """How many streaming multiprocessors it has."""
+
+    @property
     def fp32_flops(self) -> float:
         """Plain fp32 arithmetic."""
 
@@ -43,7 +47,7 @@ class Speed(Protocol):
 
 # Kind of work: how many times longer than at full rate its arithmetic takes, and its memory traffic. They add up.
 COSTS: dict[str, tuple[float, float]] = {
-    "fp32 product": (1.33, 0.0),
+    "fp32 product": (1.2, 0.0),
     "tensor-core product": (1.15, 1.3),
     "fp32 attention": (3.0, 0.0),
     "fp32 attention backward": (2.6, 0.0),
@@ -69,8 +73,8 @@ COSTS: dict[str, tuple[float, float]] = {
     "layer norm backward": (0.0, 3.8),
     "batch norm": (1.0, 2.4),
     "batch norm backward": (1.0, 2.4),
-    "channels-last batch norm": (0.0, 6.0),
-    "channels-last batch norm backward": (0.0, 4.0),
+    "channels-last batch norm": (0.0, 4.5),
+    "channels-last batch norm backward": (0.0, 3.0),
     "softmax": (0.0, 1.9),
     "reduction": (0.0, 1.6),
     "embedding": (0.0, 3.9),
@@ -106,6 +110,9 @@ VIEWS = frozenset(
     "alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided empty_like "
     "new_empty".split()
 )
+# A matrix product is made of square tiles of this size, one for a multiprocessor at a time.
+TILE = 192
+SPLIT_DEPTH = 512
 # Between two kernels of a stream.
 KERNEL_GAP_SECONDS = 2.5e-6
 # What the host takes for a call from Python, for one from autograd, for a view, for each parameter that is updated, and
@@ -157,7 +164,7 @@ def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:
     traffic_seconds = (read + written) / gpu.bytes_per_second
     if name in ("mm", "addmm", "bmm", "baddbmm"):
         left, right = op.inputs[-2], op.inputs[-1]
-        flops = 2.0 * left.numel * right.shape[-1]
+        flops = 2.0 * left.numel * right.shape[-1] * _idle_factor(left, right, gpu)
         if right.dtype in HALF:
             return "tensor-core product", flops / _half_flops(gpu, right.dtype), traffic_seconds
         if tf32 and gpu.tf32_flops > gpu.fp32_flops:
@@ -175,6 +182,15 @@ def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:
         return KINDS[name], 0.0, traffic_seconds
     strided = any(not (t.contiguous or t.channels_last) for t in op.inputs)
     return "strided elementwise" if strided else "elementwise", 0.0, traffic_seconds
+
+
+def _idle_factor(left: TensorFacts, right: TensorFacts, gpu: Speed) -> float:
+    """How much longer a product takes because its tiles do not fill the GPU's last wave, or not even the first."""
+    rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    tiles = prod(left.shape[:-2]) * -(-rows // TILE) * -(-columns // TILE)
+    if tiles < gpu.multiprocessors:  # few tiles over a long depth are cut along it
+        tiles = min(tiles * max(depth // SPLIT_DEPTH, 1), gpu.multiprocessors)
+    return -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
 
 
 def _half_flops(gpu: Speed, dtype: torch.dtype) -> float:

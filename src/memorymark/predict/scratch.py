@@ -166,8 +166,9 @@ def _convolution_backward(op: Operation, _: Silicon) -> int | tuple[int, ...]:
         return min(image.shape[0], 64) * weight.numel * 4  # partial sums over the images
     if _has_own_kernel(image, weight):
         return 0
-    once = _padded(gradient) + _padded(image) + weight.nbytes
-    return once, once
+    copies = _padded(gradient) + _padded(image) + weight.nbytes
+    partial_sums = min(14 * weight.nbytes, 8 * MIB) if image.dtype == torch.float32 else 0
+    return copies, copies + partial_sums
 
 
 def _strides(op: Operation, dims: int, *, after: int) -> tuple[object, ...]:
