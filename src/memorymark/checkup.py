@@ -88,7 +88,7 @@ def _other_device() -> Check:
     if torch.backends.mps.is_available():
         return Check("GPU", "ok", "Apple GPU (MPS)")
     advice = (
-        "steps run on the CPU with a small stand-in model; on a machine that has an NVIDIA GPU, "
+        "analyze predicts, for an A10 or what --gpu names; on a machine that has an NVIDIA GPU, "
         "check that nvidia-smi works and that CUDA_VISIBLE_DEVICES does not hide it."
     )
     return Check("GPU", "warn", "none found", advice)

@@ -9,7 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode, UnsupportedFakeTensorException
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
 
 from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.predict.cuda_choices import cuda_choices
@@ -127,7 +132,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
         step(batch_size, on_phase)
     except MemoryMarkError:
         raise
-    except (UnsupportedFakeTensorException, NotImplementedError) as error:
+    except (
+        UnsupportedFakeTensorException,
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+        NotImplementedError,
+    ) as error:
         raise CannotPredictError(
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
         ) from None

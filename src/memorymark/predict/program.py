@@ -59,7 +59,9 @@ def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program
     end, end_of_second = _end_of_backward(first), _end_of_backward(second)
     small, large = first.operations[:end], second.operations[:end_of_second]
     if [op.name for op in small] != [op.name for op in large]:
-        raise CannotPredictError("the model does different things at different batch sizes")
+        raise CannotPredictError(
+            "the model does different things at different batch sizes, so no other size follows; measure it on a GPU."
+        )
     for_first = [Growth(a, b, batch_size) for a, b in zip(small, large, strict=True)]
     for_later = [Growth(_renumbered(a, b), b, batch_size) for a, b in zip(small, large, strict=True)]
     for_first += [Growth(op, op, batch_size) for op in first.operations[end:]]

@@ -8,41 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Protocol
 
 import torch
 
+from memorymark.catalog import GpuEntry
+from memorymark.predict.convolution import Convolution
 from memorymark.predict.tracer import Operation, TensorFacts
 
 HALF = (torch.bfloat16, torch.float16)
-
-
-class Speed(Protocol):
-    """The rates of a GPU by its datasheet, in operations and bytes a second."""
-
-    @property
-    def capability(self) -> tuple[int, int]:
-        """The compute capability."""
-
-    @property
-    def multiprocessors(self) -> int:
-        """How many streaming multiprocessors it has."""
-
-    @property
-    def fp32_flops(self) -> float:
-        """Plain fp32 arithmetic."""
-
-    @property
-    def tf32_flops(self) -> float:
-        """Tensor cores on fp32 numbers cut to TF32; plain fp32 where there are none."""
-
-    @property
-    def half_flops(self) -> float:
-        """Tensor cores on fp16 and bf16."""
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Memory bandwidth."""
 
 
 # Kind of work: how many times longer than at full rate its arithmetic takes, and its memory traffic. They add up.
@@ -135,7 +108,7 @@ def launches(operation: Operation) -> bool:
     return bool(operation.inputs or operation.outputs) and base_name(operation) not in VIEWS
 
 
-def device_seconds(operation: Operation, gpu: Speed, *, tf32: bool) -> float:
+def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     """The time of one operation on the GPU."""
     kind, arithmetic_seconds, traffic_seconds = _work(operation, gpu, tf32)
     arithmetic, traffic = COSTS[kind]
@@ -158,7 +131,7 @@ def step_seconds(device: float, host: float) -> float:
     return float((device**6 + host**6) ** (1 / 6))
 
 
-def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:
+def _work(op: Operation, gpu: GpuEntry, tf32: bool) -> tuple[str, float, float]:
     name = base_name(op)
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (read + written) / gpu.bytes_per_second
@@ -184,47 +157,48 @@ def _work(op: Operation, gpu: Speed, tf32: bool) -> tuple[str, float, float]:
     return "strided elementwise" if strided else "elementwise", 0.0, traffic_seconds
 
 
-def _idle_factor(left: TensorFacts, right: TensorFacts, gpu: Speed) -> float:
+def _idle_factor(left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
     """How much longer a product takes because its tiles do not fill the GPU's last wave, or not even the first."""
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    tiles = prod(left.shape[:-2]) * -(-rows // TILE) * -(-columns // TILE)
+    tiles = max(prod(left.shape[:-2]) * -(-rows // TILE) * -(-columns // TILE), 1)
     if tiles < gpu.multiprocessors:  # few tiles over a long depth are cut along it
         tiles = min(tiles * max(depth // SPLIT_DEPTH, 1), gpu.multiprocessors)
     return -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
 
 
-def _half_flops(gpu: Speed, dtype: torch.dtype) -> float:
+def _half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
     """Tensor cores before Ampere know fp16 but not bf16."""
     return gpu.fp32_flops if dtype == torch.bfloat16 and gpu.capability < (8, 0) else gpu.half_flops
 
 
-def _convolution(op: Operation, gpu: Speed) -> tuple[str, float, float]:
-    backward = base_name(op) == "convolution_backward"
-    image, weight = (op.inputs[1], op.inputs[2]) if backward else (op.inputs[0], op.inputs[1])
-    result = op.inputs[0] if backward else op.outputs[0]
-    half, passes = image.dtype in HALF, 2 if backward else 1
-    places = min(image.numel // image.shape[1] * weight.shape[0], result.numel)  # of a transposed one, the image's
+def _convolution(op: Operation, gpu: GpuEntry) -> tuple[str, float, float]:
+    conv = Convolution.of(op)
+    image, weight = conv.image, conv.weight
+    half, passes = image.dtype in HALF, 2 if conv.backward else 1
+    places = min(
+        image.numel // image.shape[1] * weight.shape[0], conv.result.numel
+    )  # a transposed one's are the image's
     rate = _half_flops(gpu, image.dtype) if half else gpu.tf32_flops  # cuDNN uses TF32 unless told not to
     arithmetic_seconds = passes * 2.0 * places * prod(weight.shape[1:]) / rate
-    traffic_seconds = passes * (image.nbytes + result.nbytes) / gpu.bytes_per_second
-    kind = _kind_of_convolution(op, image, weight, groups=int(op.arguments[-4] if backward else op.arguments[-1]))
+    traffic_seconds = passes * (image.nbytes + conv.result.nbytes) / gpu.bytes_per_second
+    kind = _kind_of_convolution(conv)
     if kind == "stem " and half:
         traffic_seconds *= 2  # it takes its time for each number, however short
-    return f"{kind}convolution{' backward' if backward else ''}", arithmetic_seconds, traffic_seconds
+    return f"{kind}convolution{' backward' if conv.backward else ''}", arithmetic_seconds, traffic_seconds
 
 
-def _kind_of_convolution(op: Operation, image: TensorFacts, weight: TensorFacts, *, groups: int) -> str:
-    if groups > 1:
-        return "depthwise " if groups == image.shape[1] else "grouped "
-    if image.channels_last:
+def _kind_of_convolution(conv: Convolution) -> str:
+    if conv.groups > 1:
+        return "depthwise " if conv.is_depthwise else "grouped "
+    if conv.image.channels_last:
         return "channels-last "
-    if image.shape[1] < 8:
+    if conv.image.shape[1] < 8:
         return "stem "
-    if prod(weight.shape[2:]) == 1 and prod(image.shape[2:]) % 8 == 0 and set(op.arguments[1:3]) <= {0, 1, None}:
+    if conv.is_pointwise(8):
         return "pointwise "
-    if min(weight.shape[:2]) < 64:
+    if min(conv.weight.shape[:2]) < 64:
         return "narrow "
-    return "half " if image.dtype in HALF else ""
+    return "half " if conv.image.dtype in HALF else ""
 
 
 def _batch_norm(op: Operation, traffic_seconds: float) -> tuple[str, float, float]:
@@ -239,7 +213,7 @@ def _batch_norm(op: Operation, traffic_seconds: float) -> tuple[str, float, floa
     return kind, max(per_channel - COSTS[kind][1] * traffic_seconds, 0.0), traffic_seconds
 
 
-def _attention(op: Operation, gpu: Speed, traffic_seconds: float) -> tuple[str, float, float]:
+def _attention(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> tuple[str, float, float]:
     backward = "backward" in op.name
     query, key = (op.inputs[1], op.inputs[2]) if backward else (op.inputs[0], op.inputs[1])
     flops = 4.0 * query.numel * key.shape[2] * (2.5 if backward else 1.0)

@@ -7,46 +7,33 @@ from measurements where they are not (cuDNN's convolutions, which copy their ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
-from typing import Protocol
 
 import torch
 
+from memorymark.catalog import GpuEntry
+from memorymark.predict.convolution import Convolution
 from memorymark.predict.tracer import Operation, TensorFacts
 from memorymark.units import MIB
 
-
-class Silicon(Protocol):
-    """What the rules need to know of a GPU."""
-
-    @property
-    def capability(self) -> tuple[int, int]:
-        """The compute capability."""
-
-    @property
-    def multiprocessors(self) -> int:
-        """How many streaming multiprocessors it has."""
-
-
-Rule = Callable[[Operation, Silicon], "int | tuple[int, ...]"]
+Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...]"]
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
 INDEX_BYTES = 8
 
 
-def scratch_bytes(operation: Operation, gpu: Silicon) -> tuple[int, ...]:
+def scratch_bytes(operation: Operation, gpu: GpuEntry) -> tuple[int, ...]:
     """What an operation takes beyond its results, one after the other."""
     rule = RULES.get(operation.name)
     sizes = rule(operation, gpu) if rule else ()
     return tuple(size for size in ((sizes,) if isinstance(sizes, int) else sizes) if size > 0)
 
 
-def cublas_workspace_bytes(gpu: Silicon) -> int:
+def cublas_workspace_bytes(gpu: GpuEntry) -> int:
     """What cuBLAS takes once for each thread that multiplies matrices, and keeps."""
     return 32 * MIB if gpu.capability >= (9, 0) else 8320 * 1024
 
 
-def _reduction(op: Operation, gpu: Silicon) -> int:
+def _reduction(op: Operation, gpu: GpuEntry) -> int:
     """torch's reduction kernel (ATen/native/cuda/Reduce.cuh): partial results of the blocks that share an output."""
     tensor, result = op.inputs[0], op.outputs[0]
     outputs, elements = max(result.numel, 1), tensor.numel
@@ -101,7 +88,7 @@ def _power_of_two(value: int) -> int:
     return 1 << (max(value, 1).bit_length() - 1)
 
 
-def _embedding_backward(op: Operation, _: Silicon) -> int:
+def _embedding_backward(op: Operation, _: GpuEntry) -> int:
     gradient, indices = op.inputs[0], op.inputs[1]
     count, width, rows = indices.numel, gradient.shape[-1], op.outputs[0].shape[0]
     if count <= 3072:
@@ -113,19 +100,19 @@ def _embedding_backward(op: Operation, _: Silicon) -> int:
     return (count // 10 + segments) * width * 4 + sorting
 
 
-def _softmax_backward(op: Operation, _: Silicon) -> int:
+def _softmax_backward(op: Operation, _: GpuEntry) -> int:
     return op.inputs[0].nbytes
 
 
-def _safe_softmax(op: Operation, _: Silicon) -> int:
+def _safe_softmax(op: Operation, _: GpuEntry) -> int:
     return op.inputs[0].numel  # one flag an element
 
 
-def _contiguous_copies(op: Operation, _: Silicon) -> int:
+def _contiguous_copies(op: Operation, _: GpuEntry) -> int:
     return sum(tensor.nbytes for tensor in op.inputs if not tensor.contiguous)
 
 
-def _efficient_attention_backward(op: Operation, _: Silicon) -> tuple[int, ...]:
+def _efficient_attention_backward(op: Operation, _: GpuEntry) -> tuple[int, ...]:
     """The product of the result and its gradient, then the gradient of the query in fp32."""
     query = op.inputs[1]
     batch, heads, length, width = query.shape
@@ -133,7 +120,7 @@ def _efficient_attention_backward(op: Operation, _: Silicon) -> tuple[int, ...]:
     return query.numel * 4, batch * heads * (blocks * (64 * width * 4 + 16) + 4 * length)
 
 
-def _flash_attention_backward(op: Operation, gpu: Silicon) -> int:
+def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     query, key = op.inputs[1], op.inputs[2]
     batch, heads, length, width = query.shape
     rounded = length if gpu.capability >= (9, 0) else _ceil(length, 128) * 128
@@ -143,56 +130,37 @@ def _flash_attention_backward(op: Operation, gpu: Silicon) -> int:
     return total
 
 
-def _convolution(op: Operation, _: Silicon) -> int:
-    image, weight, result = op.inputs[0], op.inputs[1], op.outputs[0]
-    groups, strides = int(op.arguments[-1]), _strides(op, len(image.shape) - 2, after=2)
+def _convolution(op: Operation, _: GpuEntry) -> int:
+    conv = Convolution.of(op)
+    image, weight = conv.image, conv.weight
     if image.channels_last:
-        return 0 if weight.channels_last or _window(weight) == 1 or _is_depthwise(groups, image) else weight.nbytes
+        return 0 if weight.channels_last or conv.window == 1 or conv.is_depthwise else weight.nbytes
     copy = 0 if image.contiguous else image.nbytes
-    if groups > 1 or _is_pointwise(weight, strides, image, 4) or _has_own_kernel(image, weight):
+    if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv):
         return copy
-    return copy + _padded(image) + _padded(result) + weight.nbytes
+    return copy + _padded(image) + _padded(conv.result) + weight.nbytes
 
 
-def _convolution_backward(op: Operation, _: Silicon) -> int | tuple[int, ...]:
+def _convolution_backward(op: Operation, _: GpuEntry) -> int | tuple[int, ...]:
     """The image's gradient first, then the weight's."""
-    gradient, image, weight = op.inputs[0], op.inputs[1], op.inputs[2]
-    groups, strides = int(op.arguments[-4]), _strides(op, len(image.shape) - 2, after=5)
-    if _is_depthwise(groups, image):
+    conv = Convolution.of(op)
+    image, weight, gradient = conv.image, conv.weight, conv.result
+    if conv.is_depthwise:
         return 0 if image.contiguous else gradient.nbytes + image.nbytes
     if image.channels_last and gradient.channels_last:
         return weight.nbytes
-    if _is_pointwise(weight, strides, image, 8):
+    if conv.is_pointwise(8):
         return min(image.shape[0], 64) * weight.numel * 4  # partial sums over the images
-    if _has_own_kernel(image, weight):
+    if _has_own_kernel(conv):
         return 0
     copies = _padded(gradient) + _padded(image) + weight.nbytes
     partial_sums = min(14 * weight.nbytes, 8 * MIB) if image.dtype == torch.float32 else 0
     return copies, copies + partial_sums
 
 
-def _strides(op: Operation, dims: int, *, after: int) -> tuple[object, ...]:
-    """The strides among the arguments: stride, padding, dilation, transposed, output padding, and ``after`` more."""
-    start = len(op.arguments) - 4 * dims - after
-    return op.arguments[start : start + dims]
-
-
-def _window(weight: TensorFacts) -> int:
-    return prod(weight.shape[2:])
-
-
-def _is_depthwise(groups: int, image: TensorFacts) -> bool:
-    return groups > 1 and groups == image.shape[1]
-
-
-def _is_pointwise(weight: TensorFacts, strides: tuple[object, ...], image: TensorFacts, alignment: int) -> bool:
-    """A matrix product in disguise, which works on the tensors as they lie."""
-    return _window(weight) == 1 and set(strides) == {1} and prod(image.shape[2:]) % alignment == 0
-
-
-def _has_own_kernel(image: TensorFacts, weight: TensorFacts) -> bool:
+def _has_own_kernel(conv: Convolution) -> bool:
     """Few channels and a small window in fp32: cuDNN has kernels for the plain layout."""
-    return image.dtype == torch.float32 and image.shape[1] < 4 and _window(weight) < 16
+    return conv.image.dtype == torch.float32 and conv.image.shape[1] < 4 and conv.window < 16
 
 
 def _padded(tensor: TensorFacts) -> int:

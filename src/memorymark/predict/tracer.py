@@ -141,22 +141,20 @@ class Tracer(TorchDispatchMode):
             if self._in_optimizer:
                 return 1.0  # a factor in an update: the update takes the same memory whatever it is
             raise CannotPredictError(
-                "the model looks at a value (.item(), or a branch on a tensor) that only a run knows"
+                "the model looks at a value (.item(), a branch on a tensor) that only a run knows; measure it on a GPU."
             )
-        first_new = self._next_number
         facts = tuple(self._facts(tensor) for tensor in inputs)
         first_new = self._next_number
+        random = any(_is_random(tensor) for tensor in inputs)
         try:
             result = func(*_without_masks(func, args, self._fake_mode), **kwargs)
         except DynamicOutputShapeException:
-            if value is None:
-                raise CannotPredictError(
-                    f"{func} gives a result whose size depends on values that only a run knows"
-                ) from None
+            if value is None or (random and not all(_is_uniform(tensor) for tensor in inputs)):
+                raise _size_unknown(func) from None
             with self._fake_mode:
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
         if value is not None:
-            _keep_values(result, value)
+            _keep_values(result, value, random=random or torch.Tag.nondeterministic_seeded in func.tags)
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         if self.trace is not None and any(tensor.dim() for tensor in (*inputs, *outputs)):
             made_facts = tuple(self._facts(tensor) for tensor in outputs)
@@ -219,21 +217,46 @@ def add_in_place(trace: StepTrace) -> StepTrace:
     return StepTrace(operations, trace.marks, owners)
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a fake tensor really holds. It hangs on the storage, because autograd makes new tensors of what it saves."""
+
+    shape: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+    real: Tensor
+    random: bool
+
+
+def _value(tensor: Tensor) -> _Value | None:
+    found: _Value | None = getattr(tensor.untyped_storage(), "_memorymark_value", None)
+    if found is None:
+        return None
+    return found if (found.shape, found.stride, found.offset) == _place(tensor) else None
+
+
+def _place(tensor: Tensor) -> tuple[torch.Size, tuple[int, ...], int]:
+    return tensor.shape, tensor.stride(), int(tensor.storage_offset())
+
+
 def _known(tensor: Tensor) -> Tensor | None:
     if not isinstance(tensor, FakeTensor):
         return tensor
-    return getattr(tensor, "_memorymark_value", None)
+    kept: _Value | None = getattr(tensor, "_memorymark_value", None) or _value(tensor)
+    return kept.real if kept else None
+
+
+def _is_random(tensor: Tensor) -> bool:
+    kept: _Value | None = getattr(tensor, "_memorymark_value", None) or _value(tensor)
+    return kept is not None and kept.random
 
 
 def _run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
     """The operation's real result if all its inputs are known; ``None`` otherwise."""
-    mutates = func._schema.is_mutable
-    known = all(_known(tensor) is not None for tensor in inputs)
-    if not known:
-        if mutates and inputs and not func.name().startswith("aten::_amp"):
-            for tensor in inputs:
-                if isinstance(tensor, FakeTensor) and hasattr(tensor, "_memorymark_value"):
-                    del tensor._memorymark_value
+    if any(_known(tensor) is None for tensor in inputs):
+        if func._schema.is_mutable and not func.name().startswith("aten::_amp"):
+            for tensor in _written(func, args, kwargs):
+                _forget_value(tensor)
         return None
     if not inputs and _asked_elements(args) > MAX_KNOWN_ELEMENTS:
         return None
@@ -247,6 +270,13 @@ def _run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> A
         return None
 
 
+def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that an operation changes."""
+    given = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | kwargs
+    changed = (given.get(a.name) for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+    return [leaf for leaf in tree_leaves(list(changed)) if isinstance(leaf, Tensor)]
+
+
 def _asked_elements(args: Any) -> int:
     sizes = next((arg for arg in args if isinstance(arg, (list, tuple, torch.Size))), ())
     count = 1
@@ -255,10 +285,31 @@ def _asked_elements(args: Any) -> int:
     return count
 
 
-def _keep_values(result: Any, value: Any) -> None:
+def _keep_values(result: Any, value: Any, *, random: bool) -> None:
     for fake, real in zip(tree_leaves(result), tree_leaves(value), strict=True):
         if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and real.numel() <= MAX_KNOWN_ELEMENTS:
-            fake._memorymark_value = real  # type: ignore[attr-defined]
+            kept = _Value(*_place(fake), real, random)
+            fake._memorymark_value = kept  # type: ignore[attr-defined]
+            fake.untyped_storage()._memorymark_value = kept  # type: ignore[attr-defined]
+
+
+def _forget_value(tensor: Tensor) -> None:
+    for holder in (tensor, tensor.untyped_storage()):
+        if hasattr(holder, "_memorymark_value"):
+            del holder._memorymark_value
+
+
+def _is_uniform(tensor: Tensor) -> bool:
+    """Whether a known mask is true everywhere or nowhere, and so the same for whatever random values it came from."""
+    real = _known(tensor)
+    with torch._C._DisableTorchDispatch():
+        return real is not None and (real.numel() == 0 or bool((real != 0).all()) or not bool((real != 0).any()))
+
+
+def _size_unknown(func: Any) -> CannotPredictError:
+    return CannotPredictError(
+        f"{func} gives a result whose size depends on values that only a run knows; measure it on a GPU."
+    )
 
 
 def _without_masks(func: Any, args: Any, fake_mode: FakeTensorMode) -> Any:
@@ -271,6 +322,8 @@ def _without_masks(func: Any, args: Any, fake_mode: FakeTensorMode) -> Any:
         if real is None or real.dtype not in (torch.bool, torch.uint8):
             indices.append(index)
             continue
+        if _is_random(index) and not _is_uniform(index):
+            raise _size_unknown(func)
         with torch._C._DisableTorchDispatch():
             places = real.nonzero().unbind(1)
         for place in places:

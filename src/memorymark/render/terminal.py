@@ -28,7 +28,7 @@ CURVE_WIDTH = 20
 # A smaller speedup than this is within what measurements differ by.
 WORTH_SAYING = 1.05
 # What people copy, which must not be cut in two.
-UNBROKEN = ("id", "GPU", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
+UNBROKEN = ("id", "GPU", "$/million", "price", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 PARTS = {
     "weights_bytes": "weights",
@@ -84,7 +84,7 @@ def print_comparison(result: Comparison) -> None:
     console = _console()
     model, recipe = result.request.entry.name, result.request.recipe.describe()
     console.print(Padding(Text.assemble((model, "bold"), (f"  {recipe} · every GPU · predicted", "dim")), (1, 2)))
-    table = _table("GPU", "maximum", "recommended", "samples/s", "$ per million", "price", "")
+    table = _table("GPU", "max", "use", "samples/s", "$/million", "price", "")
     fastest, cheapest = result.fastest, result.cheapest
     for contender in result.contenders:
         analysis, price = contender.analysis, contender.gpu.price
@@ -102,12 +102,13 @@ def print_comparison(result: Comparison) -> None:
             str(analysis.max_batch_size),
             str(recommended.batch_size) if recommended else "none",
             f"{contender.samples_per_second or 0:,.0f}",
-            f"{cost:,.2f}" if cost is not None else "no price",
+            f"{cost:,.2f}" if cost is not None else "",
             f"${price.usd_per_hour:.2f}/h" if price else "",
             ", ".join(marks),
         )
     console.print(table)
-    for note in (*_prediction_notes(None), SYNTHETIC):
+    legend = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
+    for note in (legend, *_prediction_notes(None), SYNTHETIC):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 

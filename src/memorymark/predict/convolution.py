@@ -1,0 +1,54 @@
+"""A convolution, or its backward pass, read from a traced operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from memorymark.predict.tracer import Operation, TensorFacts
+
+# stride, padding, dilation, transposed, output padding, groups; the backward pass adds which gradients are wanted.
+_AFTER_STRIDES = {"aten.convolution.default": 2, "aten.convolution_backward.default": 5}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """What it convolves with what; ``result`` is its output, or in the backward pass the gradient of that."""
+
+    image: TensorFacts
+    weight: TensorFacts
+    result: TensorFacts
+    strides: tuple[int, ...]
+    groups: int
+    backward: bool
+
+    @classmethod
+    def of(cls, op: Operation) -> Convolution:
+        """The convolution that an operation is."""
+        after = _AFTER_STRIDES[op.name]
+        backward = after == 5
+        image, weight = (op.inputs[1], op.inputs[2]) if backward else (op.inputs[0], op.inputs[1])
+        dims = len(image.shape) - 2
+        start = len(op.arguments) - 4 * dims - after
+        return cls(
+            image=image,
+            weight=weight,
+            result=op.inputs[0] if backward else op.outputs[0],
+            strides=tuple(op.arguments[start : start + dims]),
+            groups=int(op.arguments[-4] if backward else op.arguments[-1]),
+            backward=backward,
+        )
+
+    @property
+    def window(self) -> int:
+        """How many places of the image one place of the result sees."""
+        return prod(self.weight.shape[2:])
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Each channel by itself."""
+        return self.groups > 1 and self.groups == self.image.shape[1]
+
+    def is_pointwise(self, alignment: int) -> bool:
+        """A matrix product in disguise, which works on the tensors as they lie if rows are aligned."""
+        return self.window == 1 and set(self.strides) == {1} and prod(self.image.shape[2:]) % alignment == 0
