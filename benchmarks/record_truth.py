@@ -1,10 +1,13 @@
 """Records what a GPU really does with the zoo: the truth that the prediction is held against.
 
 python benchmarks/record_truth.py memory|time --out=FOLDER [--seconds=540] [--pairs=bert:fp32,vit:bf16]
+python benchmarks/record_truth.py keep --out=FOLDER
 
 ``memory`` gives peaks at rising batch sizes, the exact largest batch under several caps, the allocator's history of one
 step, and the scratch space of every operation. Several pairs run side by side, each kept to its share of the GPU.
 ``time`` gives step times and the time of every operation, one pair after the other, alone on the GPU.
+``keep`` needs no GPU: it puts what the other two left in the folder into tests/data, and writes down which operations
+the prediction has now been held against.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ from torch.utils._pytree import tree_leaves
 
 import memorymark as mm
 from cases import flags, machine
+from memorymark.predict.known import KNOWN
+from memorymark.predict.roofline import launches
 from memorymark.units import GIB
+from prediction import TRUTH, probe_for, truth
 from zoo import HELD_BACK, PAIRS, WORKLOADS, recipe
 
 CAPS_GIB = [9.5, 14.2, 21.7, 39.0]
@@ -263,8 +269,31 @@ def _send(sender: Connection, job: Callable[..., Any], pair: tuple[str, str]) ->
         sender.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
 
 
+def keep(folder: Path) -> None:
+    """Adds what was recorded to the truth; a pair that was recorded before is replaced."""
+    kept = {(true["workload"], true["recipe"]): true for true in truth()}
+    for line in (folder / "memory.jsonl").read_text().splitlines():
+        pair = json.loads(line)
+        rows = [{name: row[name] for name in ("batch_size", "allocated", "reserved")} for row in pair["rows"]]
+        times = kept.get((pair["workload"], pair["recipe"]), {}).get("times", [])
+        kept[pair["workload"], pair["recipe"]] = {**pair, "rows": rows, "times": times}
+    for line in (folder / "time.jsonl").read_text().splitlines():
+        pair = json.loads(line)
+        times = [{"batch_size": row["batch_size"], "seconds": round(row["seconds"], 6)} for row in pair["rows"]]
+        name = {"workload": pair["workload"], "recipe": pair["recipe"]}
+        kept.setdefault(tuple(name.values()), {**name, "rows": [], "maxima": {}})["times"] = times
+    TRUTH.write_text("".join(json.dumps(kept[pair]) + "\n" for pair in sorted(kept)))
+    steps = [probe_for(workload, recipe_name, "h200")._step for workload, recipe_name in kept]
+    operations = [growth.operation for step in steps for growth in (*step.first.operations, *step.later.operations)]
+    names = sorted({operation.name for operation in operations if launches(operation)})
+    KNOWN.write_text("".join(f"{name}\n" for name in names))
+
+
 def main() -> None:
     what = sys.argv[1]
+    if what == "keep":
+        keep(Path(flags()["out"]))
+        return
     asked = flags().get("pairs")
     pairs = [tuple(pair.split(":")) for pair in asked.split(",")] if asked else [*PAIRS, *HELD_BACK]
 

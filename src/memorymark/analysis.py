@@ -78,11 +78,12 @@ class Analysis:
 
     @property
     def max_batch_interval(self) -> tuple[int, int] | None:
-        """What the true maximum should lie between if it is predicted; ``None`` if it was run."""
+        """What the true maximum should lie between if it is predicted; ``None`` if it was run, or the caller's."""
         gpu = next((gpu for gpu in all_gpus() if gpu.name == self.info.device_name), None)
-        if self.source != "predicted" or gpu is None:
+        if self.source != "predicted" or gpu is None or not self.max_is_exact:
             return None
-        return maximum_interval(self.max_batch_size, self.trials, gpu, certain=not self.info.unknown_operations)
+        certain, capped = not self.info.unknown_operations, self.info.capped
+        return maximum_interval(self.max_batch_size, self.trials, gpu, certain=certain, capped=capped)
 
     @property
     def current(self) -> Trial | None:
@@ -117,7 +118,7 @@ class Analysis:
 
     @property
     def speedup(self) -> float | None:
-        """Measured throughput at recommended over that at current."""
+        """Throughput at recommended over that at current."""
         now, then = self.current, self.recommended
         if not now or not then or not now.samples_per_second or not then.samples_per_second:
             return None
@@ -136,7 +137,7 @@ class Analysis:
         return savings(self.price.usd_per_hour, self.usage, self.speedup)
 
     def to_dict(self) -> dict[str, Any]:
-        """The analysis as the JSON document of the command line and the HTTP interface."""
+        """The analysis as the JSON document of the command line."""
         saved, recommended = self.savings, self.recommended
         fits_now = self.current if self.current and self.current.fits else None
         waste, waste_now = self.waste(self.maximum), self.waste(fits_now) if fits_now else None

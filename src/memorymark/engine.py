@@ -78,6 +78,12 @@ def analyze_all_gpus(
                 on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
             except DoesNotFitError:
                 on_event(StageStarted("search", f"{gpu.name}: does not fit"))
+    if not analyses:
+        largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
+        raise DoesNotFitError(
+            f"{request.entry.name} ({request.recipe.describe()}) fits no GPU of the catalog, not even the "
+            f"{largest.name}; try {_ways_to_fit(request, probe.info)}."
+        )
     return Comparison(request, analyses)
 
 
@@ -147,8 +153,7 @@ def measure(
     on_event: OnEvent = ignore,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, run on the device here."""
-    if request.target.gpu is not None:
-        raise UsageError("measure runs on a device that is here; use `memorymark predict` with --gpu.")
+    require_run("measure", request)
     return _one_trial(request, batch_size, time_limit_seconds, on_event)
 
 
@@ -168,11 +173,17 @@ def for_prediction(request: Request) -> Request:
     target = request.target
     if target.gpu is not None:
         return request
-    if target.device not in ("auto", "cuda"):
+    if target.device != "auto" and not target.device.startswith("cuda"):
         raise UsageError(f"a step is predicted for a CUDA GPU, not for {target.device}; name one with --gpu.")
     here = next((gpu.id for state in nvml.gpus() if (gpu := match_gpu(state.name))), None)
     target = replace(target, device="auto")
     return replace(request, target=replace(target, gpu=here) if here else default_gpu_target(target))
+
+
+def require_run(command: str, request: Request) -> None:
+    """Refuses a GPU that is not here for what only a real run can answer."""
+    if request.target.gpu is not None:
+        raise UsageError(f"{command} runs on a device that is here; drop --gpu, or use predict or analyze with it.")
 
 
 def _one_trial(

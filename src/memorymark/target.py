@@ -45,9 +45,9 @@ class Target:
 def default_gpu_target(target: Target) -> Target:
     """The target for a machine without a GPU: the published table's, or any with the memory that was asked for."""
     cap_bytes = target.memory_cap_bytes
-    roomy = [gpu for gpu in all_gpus() if cap_bytes is None or gpu.torch_memory_bytes >= cap_bytes]
+    roomy = [gpu for gpu in all_gpus() if cap_bytes is None or gpu.usable_bytes >= cap_bytes]
     if not roomy:
         raise UsageError(f"no GPU of the catalog has the {format_bytes(cap_bytes or 0)} of --memory-gib; lower it.")
     default = find_gpu(DEFAULT_GPU)
-    gpu = default if default in roomy else min(roomy, key=lambda gpu: gpu.torch_memory_bytes)
+    gpu = default if default in roomy else min(roomy, key=lambda gpu: gpu.usable_bytes)
     return replace(target, gpu=gpu.id)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
-from memorymark.engine import analyze, require_positive
+from memorymark.engine import analyze, require_positive, require_run
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished
 from memorymark.probe import ProbeInfo
@@ -114,14 +114,16 @@ class PredictionCheck:
 
 def validate_prediction(request: Request, *, time_limit_seconds: float, on_event: OnEvent) -> PredictionCheck:
     """Analyses on the GPU here, then predicts the same sizes for it, under the same memory."""
-    if request.target.gpu is not None:
-        raise UsageError("validate prediction compares with the GPU that is here; drop --gpu.")
-    here = next((gpu for state in nvml.gpus() if (gpu := match_gpu(state.name))), None)
-    if here is None:
-        raise UsageError("validate prediction needs a GPU of the catalog in this machine; see `memorymark doctor`.")
-    target = replace(request.target, device="cuda" if request.target.device == "auto" else request.target.device)
-    measured = analyze(replace(request, target=target), time_limit_seconds=time_limit_seconds, on_event=on_event)
-    same_memory = Target(gpu=here.id, memory_cap_bytes=min(measured.info.capacity_bytes, here.torch_memory_bytes))
+    require_run("validate prediction", request)
+    device = "cuda" if request.target.device == "auto" else request.target.device
+    if not nvml.gpus() or not device.startswith("cuda"):
+        raise UsageError("validate prediction needs a CUDA GPU in this machine; see `memorymark doctor`.")
+    here = replace(request, target=replace(request.target, device=device))
+    measured = analyze(here, time_limit_seconds=time_limit_seconds, on_event=on_event)
+    gpu = match_gpu(measured.info.device_name)
+    if gpu is None:
+        raise UsageError(f"{measured.info.device_name} is not in the catalog, so nothing can be predicted for it.")
+    same_memory = Target(gpu=gpu.id, memory_cap_bytes=min(measured.info.capacity_bytes, gpu.usable_bytes))
     on_event(StageStarted("validate", "predicting the same sizes"))
     with RemoteProbe(replace(request, target=same_memory), time_limit_seconds=time_limit_seconds) as probe:
         timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
@@ -132,6 +134,7 @@ def validate_prediction(request: Request, *, time_limit_seconds: float, on_event
 
 def validate_backward(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> BackwardCheck:
     """Runs the forward pass under no_grad, forward and backward, and the full step."""
+    require_run("validate backward", request)
     require_positive("--batch-size", batch_size)
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
     with RemoteProbe(request, time_limit_seconds=time_limit_seconds) as probe:
@@ -142,6 +145,7 @@ def validate_backward(request: Request, batch_size: int, time_limit_seconds: flo
 
 def validate_compile(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> CompileCheck:
     """Measures one size eagerly and compiled, each in a worker of its own."""
+    require_run("validate compile", request)
     require_positive("--batch-size", batch_size)
     trials: dict[bool, Trial] = {}
     first_seconds: dict[bool, float] = {}

@@ -62,6 +62,11 @@ class GpuEntry:
         return int(major), int(minor)
 
     @property
+    def usable_bytes(self) -> int:
+        """What the caching allocator can take: what torch sees, less the usual context."""
+        return self.torch_memory_bytes - self.context_bytes[1]
+
+    @property
     def price(self) -> Price | None:
         """The price savings are computed with: the cheapest provider's latest, so that they err on the low side."""
         latest = {price.provider: price for price in self.prices}

@@ -14,4 +14,10 @@ def predict(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURR
     from memorymark.render.terminal import print_trial
 
     info, trial = engine.predict(request, batch_size, **run)
-    return o.Answer(trial.to_dict(), lambda: print_trial(request, info, trial), exit_code=0 if trial.fits else 3)
+    document = {
+        **trial.to_dict(),
+        "gpu_name": info.device_name,
+        "capacity_bytes": info.capacity_bytes,
+        "unknown_operations": list(info.unknown_operations),
+    }
+    return o.Answer(document, lambda: print_trial(request, info, trial), exit_code=0 if trial.fits else 3)

@@ -8,11 +8,13 @@ from pathlib import Path
 from memorymark.predict.program import Program
 from memorymark.predict.roofline import launches
 
+KNOWN = Path(__file__).parent / "known_operations.txt"
+
 
 @cache
 def known_operations() -> frozenset[str]:
     """Names of operations whose memory and time were compared with measurements."""
-    return frozenset((Path(__file__).parent / "known_operations.txt").read_text(encoding="utf-8").split())
+    return frozenset(KNOWN.read_text(encoding="utf-8").split())
 
 
 def unknown_operations(program: Program) -> tuple[str, ...]:

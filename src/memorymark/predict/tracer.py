@@ -24,6 +24,8 @@ from memorymark.trace import Owner, Phase
 
 # Values are worth computing where a model may branch on them; large tensors are not of that kind.
 MAX_KNOWN_ELEMENTS = 2**16
+# Above every probability.
+NO_CHANCE = 0.999999
 GRADIENTS_MEET = "autograd.add"
 """The name under which the sum of two gradients of one tensor is written down."""
 _ASKS_FOR_A_VALUE = {
@@ -265,8 +267,12 @@ def _run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> A
     try:
         real_args, real_kwargs = tree_map_only(Tensor, _known, (args, kwargs))
         with torch._C._DisableTorchDispatch():
-            return func(*real_args, **real_kwargs)
-    except Exception:
+            value = func(*real_args, **real_kwargs)
+            # Drawn to decide whether a layer is skipped; the step to plan for is the one that skips none.
+            return (
+                torch.full_like(value, NO_CHANCE) if func is torch.ops.aten.rand.default and not value.dim() else value
+            )
+    except Exception:  # a value that nobody can compute is one that nobody knows
         return None
 
 

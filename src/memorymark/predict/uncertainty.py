@@ -23,7 +23,7 @@ Interval = tuple[float, float]
 
 def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, Interval]:
     """What the true numbers of a predicted trial should lie between."""
-    doubt = (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if gpu.id in MEASURED_GPUS else ELSEWHERE)
+    doubt = _doubt(gpu, certain=certain)
     reserved = _around(trial.peak_reserved_bytes, RESERVED_ERROR * doubt)
     intervals = {
         "peak_allocated_bytes": _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * doubt),
@@ -36,17 +36,20 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, 
     return intervals
 
 
-def maximum_interval(maximum: int, trials: list[Trial], gpu: GpuEntry, *, certain: bool) -> tuple[int, int]:
-    """What the true maximum should lie between: the errors seen, and a context larger or smaller than usual."""
-    fitting = sorted((t for t in trials if t.fits), key=lambda t: t.batch_size)
-    last = fitting[-1]
-    doubt = 1.0 if certain else UNKNOWN_OPERATIONS
+def maximum_interval(
+    maximum: int, trials: list[Trial], gpu: GpuEntry, *, certain: bool, capped: bool
+) -> tuple[int, int]:
+    """What the true maximum should lie between: the errors seen and, without a cap, a context unlike the usual one."""
+    last = max((t for t in trials if t.fits), key=lambda t: t.batch_size)
+    error = MAXIMUM_ERROR * _doubt(gpu, certain=certain)
     bytes_per_sample = max((last.peak_allocated_bytes - last.resting_bytes) / last.batch_size, 1.0)
     low, usual, high = gpu.context_bytes
-    return (
-        max(floor(maximum * (1 - MAXIMUM_ERROR * doubt) - (high - usual) / bytes_per_sample), 0),
-        ceil(maximum * (1 + MAXIMUM_ERROR * doubt) + (usual - low) / bytes_per_sample),
-    )
+    fewer, more = (0.0, 0.0) if capped else ((high - usual) / bytes_per_sample, (usual - low) / bytes_per_sample)
+    return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
+
+
+def _doubt(gpu: GpuEntry, *, certain: bool) -> float:
+    return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if gpu.id in MEASURED_GPUS else ELSEWHERE)
 
 
 def _around(value: float, error: float) -> Interval:

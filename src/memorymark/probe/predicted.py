@@ -37,8 +37,7 @@ class PredictedProbe:
         self.clean = True
         self._step, self._gpu, self._recipe = step, gpu, recipe
         self._context_bytes = gpu.context_bytes[1]
-        capacity = gpu.torch_memory_bytes - self._context_bytes
-        self._capacity_bytes = capacity if memory_cap_bytes is None else memory_cap_bytes
+        self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
         self._unknown = unknown_operations(step.later)
         self._tried: dict[int, Trial] = {}
         self.info = ProbeInfo(
