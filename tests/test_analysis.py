@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from memorymark.analysis import Analysis
-from memorymark.catalog import Price
+from memorymark.catalog import Price, find_gpu
 from memorymark.cost import Usage
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
@@ -169,3 +170,44 @@ def test_without_a_failure_of_the_next_size_the_caller_set_the_limit():
 
     assert result.limited_by == "caller"
     assert not result.max_is_exact
+
+
+A_QUARTER_GIB_EACH = [trial(64, 19, resting_bytes=3 * GIB), failed(65)]
+
+
+def predicted(gpu="h200", *, unknown=(), capped=True, trials=A_QUARTER_GIB_EACH):
+    result = analysis(capped=capped, trials=[replace(t, source="predicted") for t in trials])
+    facts = {"device_name": find_gpu(gpu).name, "source": "predicted", "unknown_operations": unknown}
+    return replace(result, info=replace(result.info, **facts))
+
+
+def test_a_maximum_that_was_run_has_no_interval():
+    assert analysis().max_batch_interval is analysis().to_dict()["max_batch_interval"] is None
+
+
+def test_a_predicted_maximum_lies_in_an_interval_of_the_errors_seen():
+    assert predicted().max_batch_interval == (60, 68)
+    assert predicted().to_dict()["max_batch_interval"] == (60, 68)
+
+
+@pytest.mark.parametrize(
+    ("facts", "interval"),
+    [
+        ({"gpu": "h100"}, (59, 69)),
+        ({"unknown": ("aten.sort.default",)}, (57, 71)),
+        ({"gpu": "h100", "unknown": ("aten.sort.default",)}, (54, 74)),
+    ],
+    ids=["another GPU", "an unknown operation", "both"],
+)
+def test_the_interval_is_wider_where_less_was_measured(facts, interval):
+    assert predicted(**facts).max_batch_interval == interval
+
+
+def test_without_a_cap_the_context_may_leave_room_for_fewer_or_more():
+    assert find_gpu("b200").context_bytes == tuple(mib * 2**20 for mib in (600, 850, 1100))
+    assert predicted("b200").max_batch_interval == (59, 69)
+    assert predicted("b200", capped=False).max_batch_interval == (58, 70)
+
+
+def test_where_the_caller_set_the_limit_a_prediction_has_no_interval():
+    assert predicted(trials=[trial(64, 19)]).max_batch_interval is None

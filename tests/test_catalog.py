@@ -1,10 +1,11 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from memorymark.builtin import builtin_workload
-from memorymark.catalog import GpuEntry, Price, all_gpus, all_models, find_model, match_gpu
+from memorymark.catalog import Price, all_gpus, all_models, find_gpu, find_model, match_gpu
 from memorymark.errors import UsageError
 from memorymark.request import Request
 from memorymark.units import MIB
@@ -87,7 +88,7 @@ def test_the_price_is_the_cheapest_of_the_latest_of_each_provider():
     old, new, other = Price(1.0, "a", "2025-01-01"), Price(3.0, "a", "2026-01-01"), Price(2.0, "b", "2025-06-01")
 
     def gpu(*prices):
-        return GpuEntry("x", "X", ("X",), 1, "9.0", prices)
+        return replace(find_gpu("a10"), prices=prices)
 
     assert gpu(old, new, other).price == other
     assert gpu(old, new).price == new
@@ -107,6 +108,79 @@ def test_every_price_belongs_to_a_gpu_and_says_from_whom_and_of_when():
 
     assert len(prices) == 25
     assert all(price.usd_per_hour > 0 and price.provider and price.as_of for price in prices)
+
+
+each_gpu = pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+
+
+@each_gpu
+def test_torch_sees_a_little_less_than_the_driver_and_the_context_takes_a_little_of_that(gpu):
+    least, usual, most = gpu.context_bytes
+
+    assert 0.9 * gpu.memory_bytes < gpu.torch_memory_bytes < gpu.memory_bytes
+    assert 0 < least <= usual <= most < 0.05 * gpu.torch_memory_bytes
+
+
+@each_gpu
+def test_shorter_numbers_are_never_slower(gpu):
+    assert 0 < gpu.fp32_flops <= gpu.tf32_flops <= gpu.half_flops
+
+
+@each_gpu
+def test_rates_are_in_operations_and_bytes_a_second(gpu):
+    """An A100 does 312 TFLOPS in half precision and moves 1.5 TB/s; no GPU is a hundred times faster or slower."""
+    assert 3e12 < gpu.half_flops < 3e16
+    assert 3e10 < gpu.bytes_per_second < 1e14
+
+
+def test_tf32_is_no_faster_than_fp32_where_there_are_no_tensor_cores_for_it():
+    assert {gpu.id for gpu in all_gpus() if gpu.capability < (8, 0)} == {"t4", "v100-16gb", "v100-32gb"}
+    assert all(gpu.tf32_flops == gpu.fp32_flops for gpu in all_gpus() if gpu.capability < (8, 0))
+
+
+def test_the_compute_capability_is_two_numbers():
+    assert find_gpu("rtx5090").capability == (12, 0)
+    assert find_gpu("a10").capability == (8, 6)
+
+
+@each_gpu
+def test_a_gpu_to_predict_for_is_found_by_its_id_and_its_name_whatever_the_case(gpu):
+    short = gpu.name.removeprefix("NVIDIA ")
+
+    for name in (gpu.id, gpu.id.upper(), f" {gpu.id} ", gpu.name, gpu.name.lower(), short, short.upper()):
+        assert find_gpu(name) == gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [("Tesla T4", "t4"), ("NVIDIA A100-SXM4-40GB", "a100-40gb"), ("NVIDIA H100 80GB HBM3", "h100"), ("H200", "h200")],
+)
+def test_a_gpu_to_predict_for_is_found_by_the_name_its_driver_gives(name, gpu):
+    assert find_gpu(name).id == gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("a100", "a100-40gb or a100-80gb"),
+        ("v100", "v100-16gb or v100-32gb"),
+        ("h20", "h200"),
+        ("rtx-4090", "rtx4090"),
+    ],
+)
+def test_a_gpu_that_is_nearly_right_is_answered_with_the_nearest_and_with_all(name, suggestion):
+    with pytest.raises(UsageError, match=rf"unknown GPU '{name}': did you mean {suggestion}\b") as caught:
+        find_gpu(name)
+
+    assert all(gpu.id in str(caught.value).partition("? ")[2] for gpu in all_gpus())
+
+
+@pytest.mark.parametrize("name", ["xyzzy", "NVIDIA H200 MIG 3g.71gb"])
+def test_an_unknown_gpu_is_answered_with_all_that_are_known(name):
+    with pytest.raises(UsageError, match=f"unknown GPU '{name}'") as caught:
+        find_gpu(name)
+
+    assert all(gpu.id in str(caught.value) for gpu in all_gpus())
 
 
 def test_memory_is_in_bytes():

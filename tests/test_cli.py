@@ -10,29 +10,34 @@ import torch
 import typer
 
 import memorymark
-from memorymark.catalog import all_gpus, all_models
+from memorymark.catalog import all_gpus, all_models, find_gpu
 from memorymark.cli import app
+from memorymark.devices import is_accelerator_here
+from memorymark.units import GIB
 from memorymark.version import __version__
 
 SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 REQUEST_OPTIONS = [
     "--accumulate", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode", "--full",
-    "--fused", "--gradient-checkpointing", "--image-size", "--json", "--loss", "--memory-gib", "--optimizer",
+    "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--loss", "--memory-gib", "--optimizer",
     "--precision", "--quiet", "-q", "--seq-len", "--small", "--tf32", "--time-limit",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year"]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
 INTERFACE = {
     "": ["--install-completion", "--show-completion", "--version"],
-    "analyze": ["MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--margin", "--max-batch"],
+    "analyze": ["MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--margin", "--max-batch"],
     "measure": ["MODEL", *REQUEST_OPTIONS],
+    "predict": ["MODEL", *REQUEST_OPTIONS],
     "validate": [],
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
+    "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
 }
+needs_no_gpu = pytest.mark.skipif(is_accelerator_here(), reason="there is a GPU here")
 
 
 def run(*arguments, command=("-m", "memorymark"), **environment):
@@ -132,6 +137,26 @@ def test_doctor_finds_torch():
         (("measure", "bert", "--device", "cpu", "--time-limit", "inf"), "--time-limit must be a number"),
         (("measure", *SMALL, "--time-limit", "nan"), "--time-limit must be a number"),
         (("measure", "bert", "--device", "cpu", "--memory-gib", "9999"), "asks for 9,999.00 GiB but CPU has"),
+        (("analyze", "bert", "--gpu", "a100"), "unknown GPU 'a100': did you mean a100-40gb or a100-80gb?"),
+        (("analyze", "bert", "--gpu", "a10", "--device", "cuda"), "--gpu a10 asks for a prediction, --device cuda for"),
+        (("predict", "bert", "--gpu", "a10", "--memory-gib", "24"), "asks for 24.00 GiB but NVIDIA A10 has 22.06 GiB"),
+        (("predict", "bert", "--gpu", "a10", "-b", "0"), "--batch-size must be 1 or more, not 0"),
+        (("predict", "bert", "--device", "cpu"), "a step is predicted for a CUDA GPU, not for cpu"),
+        (("measure", "bert", "--gpu", "a10"), "measure runs on a device that is here; drop --gpu"),
+        (("analyze", "bert", "--all-gpus", "--gpu", "a10"), "--all-gpus predicts for every GPU as it is; drop --gpu"),
+        (("analyze", "bert", "--all-gpus", "--device", "cpu"), "--all-gpus predicts for every GPU as it is; drop"),
+        (("analyze", "bert", "--all-gpus", "--memory-gib", "8"), "--all-gpus predicts for every GPU as it is; drop"),
+        (("analyze", "bert", "--all-gpus", "--price-per-hour", "2"), "--all-gpus takes the catalog's prices; drop one"),
+        (("analyze", "bert", "--all-gpus", "-b", "0"), "--batch-size must be 1 or more, not 0"),
+        (("validate", "prediction", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
+        (("validate", "backward", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
+        (("validate", "compile", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
+        (("validate", "prediction", "bert", "--device", "cpu"), "validate prediction needs a CUDA GPU in this machine"),
+        pytest.param(
+            ("validate", "prediction", "bert"),
+            "validate prediction needs a CUDA GPU in this machine",
+            marks=needs_no_gpu,
+        ),
         pytest.param(
             ("measure", "bert", "--device", "cuda"),
             "there is no CUDA device here",
@@ -183,6 +208,7 @@ def test_analyze_answers_on_stdout_and_tells_its_progress_on_stderr():
     answer = document(result)
     assert result.returncode == 0
     assert (answer["max_batch_size"], answer["current_batch_size"], answer["limited_by"]) == (4, 2, "caller")
+    assert (answer["source"], answer["device"], answer["max_batch_interval"]) == ("measured", "cpu", None)
     assert "searching the largest batch" in result.stderr
     assert len(re.findall(r"✓ batch \d+", result.stderr)) == len(answer["trials"])
     assert "\x1b" not in result.stdout + result.stderr
@@ -224,6 +250,111 @@ def test_measure_gives_the_fields_of_a_trial():
     assert answer["peak_allocated_bytes"] <= answer["peak_reserved_bytes"] <= answer["device_bytes"]
     assert sum(answer["breakdown"].values()) == answer["device_bytes"]
     assert answer["samples_per_second"] > 0
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    """A small stand-in predicted for the A10."""
+    return run("analyze", "bert", "--small", "--gpu", "a10", "--json")
+
+
+def test_analyze_predicts_for_the_gpu_that_is_named(predicted):
+    answer = document(predicted)
+
+    rows = {row["batch_size"]: row["success"] for row in answer["results"]}
+    assert predicted.returncode == 0
+    assert (answer["source"], answer["device"], answer["gpu_name"]) == ("predicted", "cuda", "NVIDIA A10")
+    assert answer["gpu_total_gb"] == find_gpu("a10").torch_memory_bytes / GIB
+    assert {trial["source"] for trial in answer["trials"]} == {"predicted"}
+    assert (answer["limited_by"], answer["max_is_exact"]) == ("memory", True)
+    assert (rows[answer["max_batch_size"]], rows[answer["max_batch_size"] + 1]) == (True, False)
+    assert (answer["small"], answer["unknown_operations"]) == (True, [])
+
+
+def test_a_predicted_maximum_comes_with_what_the_true_one_should_lie_between(predicted):
+    answer = document(predicted)
+
+    low, high = answer["max_batch_interval"]
+    assert 0.8 * answer["max_batch_size"] < low < answer["max_batch_size"] < high < 1.2 * answer["max_batch_size"]
+
+
+def test_a_prediction_recommends_a_batch_and_says_what_it_saves(predicted):
+    answer = document(predicted)
+
+    speeds = {row["batch_size"]: row["samples_per_second"] for row in answer["results"]}
+    assert speeds[answer["recommended_batch_size"]] >= 0.985 * max(filter(None, speeds.values()))
+    assert answer["speedup"] == speeds[answer["recommended_batch_size"]] / speeds[16] > 1
+    assert answer["price"]["usd_per_hour"] == find_gpu("a10").price.usd_per_hour
+    assert answer["cost_savings_per_run"] == pytest.approx(2 * 1.29 * (1 - 1 / answer["speedup"]))
+
+
+@needs_no_gpu
+def test_where_there_is_no_gpu_analyze_predicts_for_the_default_one(predicted):
+    result = run("analyze", "bert", "--small", "--json", "--quiet")
+
+    def without_seconds(answer):
+        return {name: value for name, value in answer.items() if name != "seconds"}
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert without_seconds(document(result)) == without_seconds(document(predicted))
+
+
+@needs_no_gpu
+def test_where_there_is_no_gpu_measure_still_runs_on_the_cpu():
+    answer = document(run("measure", "bert", "--seq-len", "8", "-b", "1", "--json", "--quiet"))
+
+    assert (answer["source"], answer["fits"], answer["intervals"]) == ("measured", True, None)
+    assert answer["breakdown"]["context_bytes"] == 0
+
+
+def test_predict_gives_the_fields_of_a_trial_with_intervals():
+    result = run("predict", "bert", "--small", "-b", "8", "--gpu", "h200", "--json", "--quiet")
+
+    answer = document(result)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (answer["batch_size"], answer["fits"], answer["source"]) == (8, True, "predicted")
+    assert (answer["gpu_name"], answer["unknown_operations"]) == ("NVIDIA H200", [])
+    assert answer["capacity_bytes"] == find_gpu("h200").usable_bytes
+    assert sum(answer["breakdown"].values()) == answer["device_bytes"]
+    assert answer["breakdown"]["context_bytes"] == find_gpu("h200").context_bytes[1]
+    for name, (low, high) in answer["intervals"].items():
+        assert low < answer[name] < high
+
+
+def test_predict_of_what_does_not_fit_is_exit_code_3_and_a_trial():
+    result = run("predict", "bert", "--small", "-b", "50000", "--gpu", "t4", "--json")
+
+    answer = document(result)
+    assert result.returncode == 3
+    assert (answer["batch_size"], answer["fits"], answer["source"]) == (50_000, False, "predicted")
+    assert answer["failure"]["kind"] == "memory"
+    assert answer["failure"]["requested_bytes"] > answer["failure"]["free_bytes"]
+    assert "predicting steps at batch 50000" in result.stderr
+
+
+def test_all_gpus_are_listed_with_the_fastest_and_the_cheapest(predicted):
+    result = run("analyze", "bert", "--small", "--all-gpus", "--json")
+
+    answer = document(result)
+    rows = {row["gpu"]: row for row in answer["gpus"]}
+    costs = {gpu: row["usd_per_million_samples"] for gpu, row in rows.items() if row["price"]}
+    alone = document(predicted)
+    assert (result.returncode, answer["source"], answer["model_name"]) == (0, "predicted", "bert")
+    assert sorted(rows) == sorted(entry.id for entry in all_gpus())
+    assert answer["fastest"] == max(rows, key=lambda gpu: rows[gpu]["samples_per_second"]) == next(iter(rows))
+    assert answer["cheapest"] == min(costs, key=costs.get)
+    assert all(f"{entry.name}: up to batch {rows[entry.id]['max_batch_size']}" in result.stderr for entry in all_gpus())
+    for name in ("max_batch_size", "max_batch_interval", "recommended_batch_size", "price"):
+        assert rows["a10"][name] == alone[name]
+
+
+def test_a_compiled_step_cannot_be_predicted_which_is_one_sentence():
+    result = run("predict", "bert", "--small", "--gpu", "a10", "--compile", "--quiet")
+
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: torch.compile")
+    assert "drop --compile" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_validate_backward_shows_that_the_backward_pass_runs():
@@ -287,8 +418,10 @@ AS_INSTALLED = ("-c", "import sys; from memorymark.cli import main; sys.argv[0] 
     ("typed", "offered"),
     [
         ("memorymark an", ["analyze"]),
-        ("memorymark validate ", ["backward", "compile"]),
+        ("memorymark pre", ["predict"]),
+        ("memorymark validate ", ["backward", "compile", "prediction"]),
         ("memorymark analyze be", ["bert"]),
+        ("memorymark analyze bert --gpu a1", ["a10g", "a10", "a100-40gb", "a100-80gb"]),
         ("memorymark analyze bert --precision ", ["fp32", "bf16", "fp16"]),
         ("memorymark analyze bert --gradient", ["--gradient-checkpointing"]),
     ],

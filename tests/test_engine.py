@@ -1,8 +1,12 @@
 import math
+from dataclasses import replace
 
 import pytest
 
 import memorymark as mm
+from memorymark.devices import nvml
+from memorymark.devices.nvml import GpuState
+from memorymark.engine import analyze_all_gpus, for_prediction, predict
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.units import GIB, MIB
 
@@ -203,6 +207,90 @@ def test_misuse_is_refused_before_anything_starts(options, said):
         mm.analyze(request(cap_bytes=MIB), **options, on_event=events.append)
 
     assert events == []
+
+
+@pytest.fixture
+def driver_shows(monkeypatch):
+    """Makes the driver show GPUs with these names."""
+
+    def show(*names):
+        monkeypatch.setattr(nvml, "gpus", lambda: [GpuState(name, 80 * GIB, 0, "570.1") for name in names])
+
+    return show
+
+
+def targeting(**target):
+    return mm.Request(model="bert", small=True, target=mm.Target(**target))
+
+
+@pytest.mark.parametrize("here", [(), ("NVIDIA H200",)], ids=["nothing here", "an H200 here"])
+def test_a_gpu_that_is_named_is_predicted_for_whatever_is_here(here, driver_shows):
+    driver_shows(*here)
+
+    assert for_prediction(targeting(gpu="l4")) == targeting(gpu="l4")
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_without_a_name_it_is_predicted_for_the_gpu_here(device, driver_shows):
+    driver_shows("NVIDIA Z9000", "NVIDIA H200")
+
+    assert for_prediction(targeting(device=device, memory_cap_bytes=GIB)) == targeting(gpu="h200", memory_cap_bytes=GIB)
+
+
+@pytest.mark.parametrize("here", [(), ("NVIDIA Z9000",)], ids=["nothing here", "something unknown here"])
+@pytest.mark.parametrize(("cap_gib", "gpu"), [(None, "a10"), (6, "a10"), (78, "h100")])
+def test_without_a_name_and_a_known_gpu_it_is_predicted_for_the_default(here, cap_gib, gpu, driver_shows):
+    driver_shows(*here)
+    cap_bytes = cap_gib and cap_gib * GIB
+
+    assert for_prediction(targeting(memory_cap_bytes=cap_bytes)) == targeting(gpu=gpu, memory_cap_bytes=cap_bytes)
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_a_device_that_is_no_cuda_gpu_is_not_predicted_for(device):
+    with pytest.raises(mm.UsageError, match=f"predicted for a CUDA GPU, not for {device}; name one with --gpu"):
+        predict(targeting(device=device), 8)
+
+
+def test_measure_is_refused_for_a_gpu_that_is_only_named():
+    with pytest.raises(mm.UsageError, match="measure runs on a device that is here"):
+        mm.measure(targeting(gpu="a10"), 8)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ({"gpu": "a10"}, {}, "drop --gpu, --device and --memory-gib"),
+        ({"device": "cuda"}, {}, "drop --gpu, --device and --memory-gib"),
+        ({"memory_cap_bytes": GIB}, {}, "drop --gpu, --device and --memory-gib"),
+        ({}, {"current_batch_size": 0}, "--batch-size must be 1 or more, not 0"),
+        ({}, {"max_batch": -1}, "--max-batch must be 1 or more, not -1"),
+        ({}, {"margin": 1}, "--margin is a fraction from 0 to below 1, not 1"),
+        ({}, {"time_limit_seconds": 0}, "--time-limit must be"),
+    ],
+    ids=str,
+)
+def test_misuse_with_all_gpus_is_refused_before_anything_starts(target, options, said):
+    events = []
+
+    with pytest.raises(mm.UsageError, match=said):
+        analyze_all_gpus(targeting(**target), **options, on_event=events.append)
+
+    assert events == []
+
+
+def test_what_is_predicted_not_to_fit_says_by_how_much_and_what_would_help():
+    events = []
+    asked = targeting(gpu="a10", memory_cap_bytes=20 * MIB)
+
+    with pytest.raises(mm.DoesNotFitError, match=r"within 20\.0 MiB even at batch 1, by .* or more; try") as caught:
+        mm.analyze(replace(asked, recipe=mm.Recipe(optimizer="adam")), on_event=events.append)
+
+    trials = [event.trial for event in events if isinstance(event, TrialFinished)]
+    assert all(way in str(caught.value) for way in ("--precision bf16", "--optimizer sgd", "a larger GPU"))
+    assert caught.value.trials == trials
+    assert {(trial.source, trial.fits) for trial in trials} == {("predicted", False)}
+    assert caught.value.shortfall_bytes == trials[-1].failure.shortfall_bytes > 0
 
 
 def test_measure_gives_one_full_trial():

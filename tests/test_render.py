@@ -5,16 +5,25 @@ import pytest
 
 import memorymark as mm
 from memorymark.builtin import builtin_workload
-from memorymark.catalog import Price
+from memorymark.catalog import Price, all_gpus, find_gpu
+from memorymark.comparison import Comparison
 from memorymark.devices import open_device
 from memorymark.events import TrialFinished
+from memorymark.predict.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
+from memorymark.probe.predicted import PredictedProbe
 from memorymark.render.progress import Progress
-from memorymark.render.terminal import print_analysis, print_backward, print_trial
+from memorymark.render.terminal import (
+    print_analysis,
+    print_backward,
+    print_comparison,
+    print_prediction_check,
+    print_trial,
+)
 from memorymark.search import find_maximum
 from memorymark.trial import Failure, Trial
-from memorymark.units import MIB
-from memorymark.validation import BackwardCheck
+from memorymark.units import MIB, format_bytes
+from memorymark.validation import BackwardCheck, PredictionCheck
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +43,25 @@ def result():
         margin=0.05,
         usage=mm.Usage(),
         price=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    """A real prediction for the A10, made in this process."""
+    request, gpu = mm.Request(model="bert", small=True, target=mm.Target(gpu="a10")), find_gpu("a10")
+    step = trace_training(builtin_workload(request), request.recipe, gpu.capability)
+    probe = PredictedProbe(step, request.recipe, gpu)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    return mm.Analysis(
+        request=request,
+        info=replace(probe.info, small=True, sample="64 tokens"),
+        trials=[*found.trials, *(probe.measure(size) for size in (found.maximum, found.maximum // 2, 2))],
+        max_batch_size=found.maximum,
+        current_batch_size=2,
+        margin=0.05,
+        usage=mm.Usage(),
+        price=gpu.price,
     )
 
 
@@ -174,6 +202,112 @@ def test_a_trial_that_failed_says_why(result, shown):
     report = shown(print_trial, result.request, result.info, failed)
 
     assert f"batch {failed.batch_size} does not fit: out of memory: asked for" in report
+
+
+def test_a_prediction_shows_the_interval_of_the_maximum_and_says_that_nothing_was_run(predicted, shown):
+    report = shown(print_analysis, predicted)
+
+    low, high = predicted.max_batch_interval
+    largest = predicted.max_batch_size
+    assert "64 tokens · fp32, AdamW · NVIDIA A10 22.06 GiB · predicted" in report
+    assert f"{largest + 1} runs out of memory" in row(report, "maximum", str(largest), "runs")
+    assert f"between {low} and {high}" in row(report, "maximum", str(largest), "runs")
+    assert f"{predicted.speedup:.2f}x faster than today, predicted" in row(report, "recommended", "samples/s,")
+    assert "Predicted, nothing was run" in report
+    assert "CUDA context" in report
+    assert "measured" not in report
+
+
+def test_a_measured_analysis_shows_no_interval_and_does_not_say_that_nothing_was_run(result, shown):
+    report = shown(print_analysis, result)
+
+    assert "between" not in report
+    assert "nothing was run" not in report
+
+
+def test_operations_that_were_never_measured_are_named_under_a_prediction(predicted, shown):
+    unusual = replace(predicted, info=replace(predicted.info, unknown_operations=("aten.sort.default", "aten.topk")))
+
+    certain, uncertain = shown(print_analysis, predicted), shown(print_analysis, unusual)
+
+    assert "were never measured: sort.default, topk." in uncertain
+    assert "never measured" not in certain
+    assert f"between {unusual.max_batch_interval[0]} and" in uncertain
+
+
+def test_a_predicted_trial_shows_what_the_true_numbers_should_lie_between(predicted, shown):
+    trial = predicted.maximum
+
+    report = shown(print_trial, predicted.request, predicted.info, trial)
+
+    for label, name in (("allocated", "peak_allocated_bytes"), ("reserved", "peak_reserved_bytes")):
+        low, high = trial.intervals[name]
+        expected = f"{format_bytes(getattr(trial, name))}  ({format_bytes(low)} to {format_bytes(high)})"
+        assert expected in row(report, "peak", label)
+    low, high = trial.intervals["device_bytes"]
+    assert f"({format_bytes(low)} to {format_bytes(high)})" in row(report, "device")
+    assert "ms ± 45.0 %" in row(report, "step")
+    assert "Predicted, nothing was run" in report
+
+
+def test_a_measured_trial_has_no_intervals_in_its_report(result, shown):
+    allocated = result.maximum.peak_allocated_bytes
+
+    report = shown(print_trial, result.request, result.info, result.maximum)
+
+    assert row(report, "peak", "allocated").split() == ["peak", "allocated", *format_bytes(allocated).split()]
+    assert "nothing was run" not in report
+
+
+def test_a_comparison_has_a_row_for_each_gpu_and_names_the_fastest_and_the_cheapest(predicted, shown):
+    def on(gpu, speed):
+        trials = [replace(t, samples_per_second=speed) if t.samples_per_second else t for t in predicted.trials]
+        return replace(predicted, trials=trials, info=replace(predicted.info, device_name=find_gpu(gpu).name))
+
+    # All sizes are as fast, so that the smallest is the one worth using.
+    comparison = Comparison(predicted.request, {"b200": on("b200", 2000.0), "l4": on("l4", 1000.0)})
+
+    report = shown(print_comparison, comparison)
+
+    largest = str(predicted.max_batch_size)
+    assert "fp32, AdamW · every GPU · predicted" in report
+    assert all(gpu.name.removeprefix("NVIDIA ") in report for gpu in all_gpus())
+    assert row(report, "B200").split() == ["B200", largest, "2", "2,000", "fastest"]
+    assert row(report, "L4").split() == ["L4", largest, "2", "1,000", "0.14", "$0.49/h", "cheapest"]
+    assert row(report, "L40S").split() == ["L40S", "does", "not", "fit"]
+    assert "Predicted, nothing was run" in report
+
+
+def test_on_a_narrow_terminal_nothing_of_a_prediction_is_cut_off(predicted, shown):
+    comparison = Comparison(predicted.request, {gpu.id: predicted for gpu in all_gpus()})
+
+    reports = [shown(print_analysis, predicted, columns=80), shown(print_comparison, comparison, columns=80)]
+
+    assert not any("…" in report for report in reports)
+    assert all("nothing was run" in report for report in reports)
+
+
+def test_one_gpu_can_be_the_fastest_and_the_cheapest(predicted, shown):
+    report = shown(print_comparison, Comparison(predicted.request, {"a10": predicted}))
+
+    assert "fastest, cheapest" in row(report, "A10")
+    assert report.count("does not fit") == len(all_gpus()) - 1
+
+
+def test_a_check_of_the_prediction_shows_measured_beside_predicted(predicted, shown):
+    guess = predicted.maximum
+    real = replace(guess, peak_allocated_bytes=guess.peak_allocated_bytes * 100 // 99, samples_per_second=1234.5)
+    check = PredictionCheck(
+        predicted.request, predicted.info, [(real, guess)], measured_maximum=200, predicted_maximum=190
+    )
+
+    report = shown(print_prediction_check, check)
+
+    shown_row = row(report, str(guess.batch_size))
+    assert "-1.00 %" in shown_row
+    assert "1,234.5" in shown_row
+    assert f"{guess.samples_per_second:,.1f}" in shown_row
+    assert "Largest batch: 200 measured, 190 predicted (-5.0 %)." in report
 
 
 BRACKETS = "[enforce fail at alloc_cpu.cpp:117] can't allocate memory [/usr/lib]"

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import log2
 
 import pytest
@@ -140,6 +141,33 @@ def test_recommended_is_the_smallest_good_safe_size(trials, expected):
     recommended = recommend(trials, safe_bytes=1000)
 
     assert (recommended.batch_size if recommended else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "speed", "expected"),
+    [
+        ("measured", 96.0, 16),
+        ("measured", 95.9, 32),
+        ("predicted", 98.5, 16),
+        ("predicted", 98.4, 32),
+    ],
+)
+def test_a_predicted_size_must_come_closer_to_the_best_than_a_measured_one(source, speed, expected):
+    trials = [replace(trial, source=source) for trial in (timed(8, 50.0), timed(16, speed), timed(32, 100.0))]
+
+    assert recommend(trials, safe_bytes=1000).batch_size == expected
+
+
+@pytest.mark.parametrize(("source", "bend"), [("measured", 24), ("predicted", 48)])
+def test_the_bend_is_looked_for_where_the_source_s_own_bar_is_crossed(source, bend):
+    speeds = {8: 50.0, 16: 70.0, 32: 97.0, 64: 100.0}
+
+    def measure(size):
+        return replace(timed(size, speeds.get(size, 96.5)), source=source)
+
+    curve = measure_curve(measure, maximum=64, current=16, safe_size=64)
+
+    assert [trial.batch_size for trial in curve if trial.batch_size not in speeds] == [bend]
 
 
 @settings(deadline=None)

@@ -60,7 +60,7 @@ class Comparison:
     def contenders(self) -> list[Contender]:
         """Every GPU, the fastest first, those on which it does not fit last."""
         everyone = [Contender(gpu, self.analyses.get(gpu.id)) for gpu in all_gpus()]
-        return sorted(everyone, key=lambda contender: -(contender.samples_per_second or 0.0))
+        return sorted(everyone, key=lambda c: (c.analysis is None, -(c.samples_per_second or 0.0)))
 
     @property
     def fastest(self) -> Contender | None:

@@ -175,9 +175,11 @@ def for_prediction(request: Request) -> Request:
         return request
     if target.device != "auto" and not target.device.startswith("cuda"):
         raise UsageError(f"a step is predicted for a CUDA GPU, not for {target.device}; name one with --gpu.")
-    here = next((gpu.id for state in nvml.gpus() if (gpu := match_gpu(state.name))), None)
+    index = int(target.device.partition(":")[2] or 0)
+    here = [match_gpu(state.name) for state in nvml.gpus()][index : index + 1]
     target = replace(target, device="auto")
-    return replace(request, target=replace(target, gpu=here) if here else default_gpu_target(target))
+    known = here[0] if here else None
+    return replace(request, target=replace(target, gpu=known.id) if known else default_gpu_target(target))
 
 
 def require_run(command: str, request: Request) -> None:

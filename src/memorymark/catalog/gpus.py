@@ -135,7 +135,8 @@ def find_gpu(name: str) -> GpuEntry:
         return found
     from difflib import get_close_matches
 
-    near = [gpu.id for gpu in all_gpus() if gpu.id.startswith(wanted)]
+    bare = wanted.removeprefix("nvidia").replace(" ", "")
+    near = [gpu.id for gpu in all_gpus() if bare and gpu.id.startswith(bare)]
     near = near or list(dict.fromkeys(by_name[key].id for key in get_close_matches(wanted, by_name, n=3)))
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise UsageError(f"unknown GPU {name!r}: {hint}The GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")

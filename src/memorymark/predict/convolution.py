@@ -7,9 +7,6 @@ from math import prod
 
 from memorymark.predict.tracer import Operation, TensorFacts
 
-# stride, padding, dilation, transposed, output padding, groups; the backward pass adds which gradients are wanted.
-_AFTER_STRIDES = {"aten.convolution.default": 2, "aten.convolution_backward.default": 5}
-
 
 @dataclass(frozen=True)
 class Convolution:
@@ -25,11 +22,10 @@ class Convolution:
     @classmethod
     def of(cls, op: Operation) -> Convolution:
         """The convolution that an operation is."""
-        after = _AFTER_STRIDES[op.name]
-        backward = after == 5
+        backward = op.name == "aten.convolution_backward.default"
         image, weight = (op.inputs[1], op.inputs[2]) if backward else (op.inputs[0], op.inputs[1])
         dims = len(image.shape) - 2
-        start = len(op.arguments) - 4 * dims - after
+        start = 1 if backward or op.arguments[0] is None else 0  # after the bias, or its sizes
         return cls(
             image=image,
             weight=weight,

@@ -192,10 +192,28 @@ def _softmax(kernel: Any) -> Callable[..., Tensor]:
 
     def softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
         widens = _is_half(tensor) and dtype == torch.float32
+        if widens and tensor.dtype == torch.bfloat16:  # the shape rule knows only fp16
+            widened: Tensor = _Widen.apply(tensor)  # type: ignore[no-untyped-call]
+            return widened
         result: Tensor = kernel(tensor if dtype is None or widens else tensor.to(dtype), dim, widens)
         return result
 
     return softmax
+
+
+class _Widen(torch.autograd.Function):
+    """What a softmax from bf16 to fp32 takes: its result, kept for the backward pass, and there the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        result = torch.empty_like(tensor, dtype=torch.float32)
+        ctx.save_for_backward(result)
+        ctx.dtype = tensor.dtype
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return torch.empty_like(gradient, dtype=ctx.dtype)
 
 
 class _Attention:

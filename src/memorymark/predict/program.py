@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from memorymark.errors import CannotPredictError
 from memorymark.predict.tracer import Operation, StepTrace, TensorFacts
@@ -38,8 +39,24 @@ class Growth:
     def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
         """The new storages and their bytes at any batch size."""
         steps = batch_size - self.batch_size
-        pairs = zip(self.operation.made, self.larger.made, strict=True)
-        return tuple((number, size + (grown - size) * steps) for (number, size), (_, grown) in pairs)
+        return tuple((number, size + slope * steps + bend * steps * steps) for number, size, slope, bend in self._made)
+
+    @cached_property
+    def _made(self) -> list[tuple[int, int, int, int]]:
+        """Each new storage with its bytes, how they grow, and how the growth grows: batch by batch, as in contrasts."""
+        op, larger = self.operation, self.larger
+        made = []
+        for (number, size), (_, grown) in zip(op.made, larger.made, strict=True):
+            bend = 0
+            if grown != size:
+                whole = [t for t in zip(op.outputs, larger.outputs, strict=True) if t[0].storage == number]
+                exact = [(a, b) for a, b in whole if a.nbytes == size and b.nbytes == grown]
+                if exact:
+                    small, large = exact[0]
+                    twice = _grown((small,), (large,), 2)[0].nbytes
+                    bend = (twice - 2 * grown + size) // 2
+            made.append((number, size, grown - size - bend, bend))
+        return made
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,7 @@ def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program
     """
     end, end_of_second = _end_of_backward(first), _end_of_backward(second)
     small, large = first.operations[:end], second.operations[:end_of_second]
-    if [op.name for op in small] != [op.name for op in large]:
+    if [_form(op) for op in small] != [_form(op) for op in large]:
         raise CannotPredictError(
             "the model does different things at different batch sizes, so no other size follows; measure it on a GPU."
         )
@@ -71,6 +88,12 @@ def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program
 
 def _end_of_backward(trace: StepTrace) -> int:
     return max(end for phase, end in trace.marks if phase == "backward")
+
+
+def _form(op: Operation) -> tuple[object, ...]:
+    """What an operation must have in common with itself at another batch size."""
+    ranks = [[len(tensor.shape) for tensor in tensors] for tensors in (op.inputs, op.outputs)]
+    return op.name, ranks, len(op.made)
 
 
 def _renumbered(small: Operation, large: Operation) -> Operation:

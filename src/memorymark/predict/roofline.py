@@ -137,7 +137,7 @@ def _work(op: Operation, gpu: GpuEntry, tf32: bool) -> tuple[str, float, float]:
     traffic_seconds = (read + written) / gpu.bytes_per_second
     if name in ("mm", "addmm", "bmm", "baddbmm"):
         left, right = op.inputs[-2], op.inputs[-1]
-        flops = 2.0 * left.numel * right.shape[-1] * _idle_factor(left, right, gpu)
+        flops = _product_flops(left, right, gpu)
         if right.dtype in HALF:
             return "tensor-core product", flops / _half_flops(gpu, right.dtype), traffic_seconds
         if tf32 and gpu.tf32_flops > gpu.fp32_flops:
@@ -157,13 +157,20 @@ def _work(op: Operation, gpu: GpuEntry, tf32: bool) -> tuple[str, float, float]:
     return "strided elementwise" if strided else "elementwise", 0.0, traffic_seconds
 
 
-def _idle_factor(left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
-    """How much longer a product takes because its tiles do not fill the GPU's last wave, or not even the first."""
+def _product_flops(left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
+    """The operations of a matrix product, with those lost where tiles do not fill the last wave, or the first."""
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    tiles = max(prod(left.shape[:-2]) * -(-rows // TILE) * -(-columns // TILE), 1)
+    count = max(prod(left.shape[:-2]), 1)
+    tiles = max(count * -(-rows // TILE) * -(-columns // TILE), 1)
     if tiles < gpu.multiprocessors:  # few tiles over a long depth are cut along it
         tiles = min(tiles * max(depth // SPLIT_DEPTH, 1), gpu.multiprocessors)
-    return -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
+    idle_factor = -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
+    return 2.0 * count * _to_tiles(rows) * depth * _to_tiles(columns) * idle_factor
+
+
+def _to_tiles(size: int) -> int:
+    """A last tile costs as much as a full one, except that a small size is given a smaller tile."""
+    return size if 2 * size <= TILE else -(-size // TILE) * TILE
 
 
 def _half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:

@@ -40,7 +40,10 @@ def _reduction(op: Operation, gpu: GpuEntry) -> int:
     if elements == 0 or outputs == elements:
         return 0
     inputs = elements // outputs
-    along_rows = _reduces_last(op)
+    return _partial_sums(inputs, outputs, gpu, along_rows=_reduces_last(op))
+
+
+def _partial_sums(inputs: int, outputs: int, gpu: GpuEntry, *, along_rows: bool) -> int:
     vector = 1
     if along_rows:
         width, height = inputs, outputs
@@ -76,8 +79,9 @@ def _reduces_last(op: Operation) -> bool:
     tensor, result = op.inputs[0], op.outputs[0]
     if result.numel == 1:
         return True
-    # The result keeps a reduced dimension as 1 or drops it; what is left at the end is not reduced.
-    return result.shape[-1:] != tensor.shape[-1:]
+    # The result keeps a reduced dimension as 1 or drops it; what is left at the end is not reduced. In a permuted
+    # tensor it is not what lies next to each other either.
+    return result.shape[-1:] != tensor.shape[-1:] or (not tensor.contiguous and result.numel == tensor.shape[-1])
 
 
 def _ceil(a: int, b: int) -> int:
@@ -112,12 +116,24 @@ def _contiguous_copies(op: Operation, _: GpuEntry) -> int:
     return sum(tensor.nbytes for tensor in op.inputs if not tensor.contiguous)
 
 
+def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> int:
+    """Contiguous copies and, for many short rows, partial gradients of weight and bias and what adding them takes."""
+    normed, copies = op.inputs[1], _contiguous_copies(op, gpu)
+    width = op.inputs[-1].numel if len(op.inputs) > 4 else normed.shape[-1]
+    rows = normed.numel // max(width, 1)
+    if rows <= 65536 or width // 32 >= gpu.multiprocessors // 2:
+        return copies
+    parts = _ceil(rows, 32)
+    return copies + 2 * parts * width * 4 + _partial_sums(parts, width, gpu, along_rows=False)
+
+
 def _efficient_attention_backward(op: Operation, _: GpuEntry) -> tuple[int, ...]:
     """The product of the result and its gradient, then the gradient of the query in fp32."""
     query = op.inputs[1]
     batch, heads, length, width = query.shape
-    blocks = _ceil(length, 64)
-    return query.numel * 4, batch * heads * (blocks * (64 * width * 4 + 16) + 4 * length)
+    per_row = 4 * batch * heads * length
+    blocks = batch * heads * _ceil(length, 64) * _ceil(width, 64)
+    return query.numel * 4 + 2 * per_row, blocks * (64 * 64 * 4 + 16) + per_row
 
 
 def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
@@ -179,7 +195,7 @@ RULES: dict[str, Rule] = {
     "aten._softmax_backward_data.default": _softmax_backward,
     "aten._safe_softmax.default": _safe_softmax,
     "aten.native_layer_norm.default": _contiguous_copies,
-    "aten.native_layer_norm_backward.default": _contiguous_copies,
+    "aten.native_layer_norm_backward.default": _layer_norm_backward,
     "aten._scaled_dot_product_efficient_attention_backward.default": _efficient_attention_backward,
     "aten._scaled_dot_product_flash_attention_backward.default": _flash_attention_backward,
     "aten._scaled_dot_product_cudnn_attention_backward.default": _flash_attention_backward,

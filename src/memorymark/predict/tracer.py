@@ -188,26 +188,28 @@ class Tracer(TorchDispatchMode):
 def add_in_place(trace: StepTrace) -> StepTrace:
     """Turns sums into sums in place where torch adds in place to plain tensors, but not to fake ones.
 
-    Autograd does so when gradients meet, and attention when it adds a bias: the first of the two addends that nobody
-    needs any more takes the sum.
+    Autograd does so when gradients meet, and attention when it adds a bias: into the first of the two, if it fills its
+    memory, is no view of another tensor and nobody else needs it.
     """
     operations = [replace(operation) for operation in trace.operations]
     renamed: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    views: set[TensorFacts] = set()
     for operation, following in pairwise(operations):
         operation.freed = tuple(renamed.get(number, number) for number in operation.freed)
+        sizes.update(operation.made)
+        if "detach" not in operation.name:
+            views -= set(operation.outputs)
+            views |= {tensor for tensor in operation.outputs if tensor.storage not in dict(operation.made)}
         adds_bias = operation.name == "aten.add.Tensor" and following.name == "aten._safe_softmax.default"
         if not (operation.name == GRADIENTS_MEET or adds_bias) or len(operation.inputs) != 2 or not operation.made:
             continue
-        numbers = [renamed.get(tensor.storage, tensor.storage) for tensor in operation.inputs]
+        first, second = operation.inputs
+        place, other = (renamed.get(tensor.storage, tensor.storage) for tensor in (first, second))
         dying = {renamed.get(number, number) for number in following.freed}
-        addends = [t for t, number in zip(operation.inputs, numbers, strict=True) if number in dying]
-        taker = next(
-            (t for t in addends if t.shape == operation.outputs[0].shape and t.dtype == operation.outputs[0].dtype),
-            None,
-        )
-        if taker is None:
+        whole = adds_bias or (first not in views and first.nbytes == sizes.get(place))
+        if not (whole and place in dying and place != other and first.dtype == operation.outputs[0].dtype):
             continue
-        place = renamed.get(taker.storage, taker.storage)
         renamed[operation.made[0][0]] = place
         operation.made = ()
         following.freed = tuple(number for number in following.freed if renamed.get(number, number) != place)
@@ -228,13 +230,20 @@ class _Value:
     offset: int
     real: Tensor
     random: bool
+    writes: int
 
 
 def _value(tensor: Tensor) -> _Value | None:
-    found: _Value | None = getattr(tensor.untyped_storage(), "_memorymark_value", None)
-    if found is None:
+    storage = tensor.untyped_storage()
+    found: _Value | None = getattr(tensor, "_memorymark_value", None) or getattr(storage, "_memorymark_value", None)
+    if found is None or found.writes != _writes(storage):
         return None
     return found if (found.shape, found.stride, found.offset) == _place(tensor) else None
+
+
+def _writes(storage: torch.UntypedStorage) -> int:
+    """How often something unknown was written there."""
+    return getattr(storage, "_memorymark_writes", 0)
 
 
 def _place(tensor: Tensor) -> tuple[torch.Size, tuple[int, ...], int]:
@@ -244,12 +253,12 @@ def _place(tensor: Tensor) -> tuple[torch.Size, tuple[int, ...], int]:
 def _known(tensor: Tensor) -> Tensor | None:
     if not isinstance(tensor, FakeTensor):
         return tensor
-    kept: _Value | None = getattr(tensor, "_memorymark_value", None) or _value(tensor)
+    kept = _value(tensor)
     return kept.real if kept else None
 
 
 def _is_random(tensor: Tensor) -> bool:
-    kept: _Value | None = getattr(tensor, "_memorymark_value", None) or _value(tensor)
+    kept = _value(tensor)
     return kept is not None and kept.random
 
 
@@ -294,15 +303,16 @@ def _asked_elements(args: Any) -> int:
 def _keep_values(result: Any, value: Any, *, random: bool) -> None:
     for fake, real in zip(tree_leaves(result), tree_leaves(value), strict=True):
         if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and real.numel() <= MAX_KNOWN_ELEMENTS:
-            kept = _Value(*_place(fake), real, random)
+            storage = fake.untyped_storage()
+            kept = _Value(*_place(fake), real, random, _writes(storage))
             fake._memorymark_value = kept  # type: ignore[attr-defined]
-            fake.untyped_storage()._memorymark_value = kept  # type: ignore[attr-defined]
+            storage._memorymark_value = kept  # type: ignore[attr-defined]
 
 
 def _forget_value(tensor: Tensor) -> None:
-    for holder in (tensor, tensor.untyped_storage()):
-        if hasattr(holder, "_memorymark_value"):
-            del holder._memorymark_value
+    """Something unknown is written there, so that no tensor on that storage is known any more."""
+    storage = tensor.untyped_storage()
+    storage._memorymark_writes = _writes(storage) + 1  # type: ignore[attr-defined]
 
 
 def _is_uniform(tensor: Tensor) -> bool:

@@ -108,7 +108,8 @@ def print_comparison(result: Comparison) -> None:
         )
     console.print(table)
     legend = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
-    for note in (legend, *_prediction_notes(None), SYNTHETIC):
+    info = next((analysis.info for analysis in result.analyses.values()), None)
+    for note in (legend, *_prediction_notes(info), SYNTHETIC):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 

@@ -1,0 +1,125 @@
+"""Predictions against what an NVIDIA H200 really did, one workload of each family, and against the published table."""
+
+from functools import cache
+from statistics import median
+
+import pytest
+
+from memorymark.units import MIB
+from prediction import PUBLISHED, PUBLISHED_MIB, TIMED_FROM, probe_for, truth
+
+TRUE = {f"{true['workload']}:{true['recipe']}": true for true in truth()}
+PAIRS = [
+    "bert:fp32",
+    "bert:bf16-checkpointing",
+    "gpt2-lm:bf16",
+    "llama:bf16",
+    "t5:bf16",
+    "resnet:fp32",
+    "convnext:bf16",
+    "vit:bf16",
+    "wav2vec2:bf16",
+    "mlp:fp32",
+    "torch-encoder:bf16",
+    "swin:fp32",
+    "qwen3:bf16",
+    "bart:bf16",
+]
+LARGEST_BATCH_WITHIN = 0.04
+# By pair and cap in GiB, how much more than fits, or less, is predicted where it is further off than that.
+KNOWN_SHORTFALLS = {
+    ("gpt2-lm:bf16", "14.2"): +0.046,
+    ("llama:bf16", "14.2"): -0.062,
+    ("t5:bf16", "9.5"): +0.059,
+    ("wav2vec2:bf16", "9.5"): -0.046,
+    ("wav2vec2:bf16", "14.2"): -0.076,
+    ("wav2vec2:bf16", "21.7"): -0.055,
+    ("wav2vec2:bf16", "78.0"): -0.136,
+}
+TIMED = [pair for pair in PAIRS if any(row["batch_size"] >= TIMED_FROM for row in TRUE[pair]["times"])]
+each_pair = pytest.mark.parametrize("pair", PAIRS)
+
+
+@cache
+def probe_of(pair):
+    return probe_for(*pair.split(":"), "h200")
+
+
+@cache
+def errors_of_allocated(pair):
+    trials = [(row, probe_of(pair).try_batch(row["batch_size"])) for row in TRUE[pair]["rows"]]
+    return [abs(trial.peak_allocated_bytes / row["allocated"] - 1) for row, trial in trials]
+
+
+@cache
+def errors_of_maxima(pair):
+    """How far the largest batch is off, by the cap."""
+    step = probe_of(pair)._step
+    return {
+        cap: abs(probe_for(*pair.split(":"), "h200", step, float(cap)).forecast() / largest - 1)
+        for cap, largest in TRUE[pair]["maxima"].items()
+        if largest
+    }
+
+
+@cache
+def errors_of_seconds(pair):
+    timed = [row for row in TRUE[pair]["times"] if row["batch_size"] >= TIMED_FROM]
+    return [abs(probe_of(pair).measure(row["batch_size"]).step_seconds / row["seconds"] - 1) for row in timed]
+
+
+@each_pair
+def test_the_peak_of_allocated_memory_is_within_two_percent_at_every_batch_and_mostly_far_closer(pair):
+    errors = errors_of_allocated(pair)
+
+    assert len(errors) == len(TRUE[pair]["rows"]) > 5
+    assert max(errors) < 0.02
+    assert median(errors) < 0.005
+
+
+@each_pair
+def test_the_largest_batch_is_within_four_percent_under_every_cap_but_those_known(pair):
+    errors = errors_of_maxima(pair)
+
+    assert len(errors) >= 4
+    for cap, error in errors.items():
+        assert error < abs(KNOWN_SHORTFALLS.get((pair, cap), LARGEST_BATCH_WITHIN)), f"{cap} GiB"
+
+
+def test_a_shortfall_that_is_gone_is_not_called_known():
+    gone = [case for case in KNOWN_SHORTFALLS if errors_of_maxima(case[0])[case[1]] < LARGEST_BATCH_WITHIN]
+
+    assert gone == []
+
+
+def test_the_largest_batch_is_mostly_within_one_percent():
+    assert median(error for pair in PAIRS for error in errors_of_maxima(pair).values()) < 0.01
+
+
+@pytest.mark.parametrize("pair", TIMED)
+def test_the_time_of_a_step_is_within_forty_percent(pair):
+    assert max(errors_of_seconds(pair)) < 0.40
+
+
+def test_the_time_of_a_step_is_mostly_within_twelve_percent():
+    errors = [error for pair in PAIRS for error in errors_of_seconds(pair)]
+
+    assert len(errors) > 30
+    assert median(errors) < 0.12
+
+
+@cache
+def published(model, gpu):
+    return probe_for(model, "published", gpu)
+
+
+@pytest.mark.parametrize(("gpu", "model", "largest"), PUBLISHED)
+def test_the_published_maxima_come_out_within_two_percent(gpu, model, largest):
+    assert published(model, gpu).forecast() == pytest.approx(largest, rel=0.02)
+
+
+def test_the_published_memory_comes_out_within_two_percent():
+    gpu, model, size, mib = PUBLISHED_MIB
+
+    assert (gpu, model, size, mib) == ("a10", "bert", 16, 1.62 * 1024)
+    assert published(model, gpu).try_batch(size).peak_allocated_bytes / MIB == pytest.approx(mib, rel=0.02)

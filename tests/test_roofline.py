@@ -1,0 +1,178 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memorymark.catalog import all_gpus, find_gpu
+from memorymark.predict.fake_step import trace_training
+from memorymark.predict.roofline import COSTS, KINDS, device_seconds, host_seconds, launches, step_seconds
+from memorymark.recipe import Recipe
+from operations import operation, tensor
+from tiny import tiny
+
+A100, T4, H200 = find_gpu("a100-40gb"), find_gpu("t4"), find_gpu("h200")
+BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
+
+
+def product(rows=4096, depth=4096, columns=4096, dtype=FP32):
+    tensors = [tensor(*shape, dtype=dtype) for shape in ((rows, depth), (depth, columns), (rows, columns))]
+    return operation("aten.mm.default", tensors[:2], tensors[2:])
+
+
+def batched_product(batch, dtype=FP32):
+    left, right, result = (tensor(batch, 512, 512, dtype=dtype) for _ in range(3))
+    return operation("aten.bmm.default", [left, right], [result])
+
+
+def elementwise(rows, **facts):
+    return operation("aten.mul.Tensor", [tensor(rows, 1024, **facts)] * 2, [tensor(rows, 1024, **facts)])
+
+
+def attention(batch, dtype=FP32, kernel="efficient"):
+    heads = tensor(batch, 12, 128, 64, dtype=dtype)
+    return operation(f"aten._scaled_dot_product_{kernel}_attention.default", [heads] * 3, [heads])
+
+
+def convolution(batch, channels=64, window=3, groups=1, **facts):
+    image, result = (tensor(batch, channels, 56, 56, **facts) for _ in range(2))
+    weight = tensor(channels, channels // groups, window, window)
+    edge = window // 2
+    arguments = [None, 1, 1, edge, edge, 1, 1, False, 0, 0, groups]
+    return operation("aten.convolution.default", [image, weight], [result], arguments)
+
+
+def norm(name):
+    return lambda batch: operation(f"aten.{name}.default", [tensor(batch, 64, 56, 56)], [tensor(batch, 64, 56, 56)])
+
+
+GROWING = {
+    "product": lambda batch: product(rows=128 * batch),
+    "bf16 product": lambda batch: product(rows=128 * batch, dtype=BF16),
+    "batched product": batched_product,
+    "elementwise": lambda batch: elementwise(1024 * batch),
+    "attention": attention,
+    "bf16 attention": lambda batch: attention(batch, BF16, "flash"),
+    "convolution": convolution,
+    "pointwise convolution": lambda batch: convolution(batch, window=1),
+    "depthwise convolution": lambda batch: convolution(batch, groups=64),
+    "convolution of colours": lambda batch: convolution(batch, channels=3),
+    "channels-last convolution": lambda batch: convolution(batch, contiguous=False, channels_last=True),
+    "batch norm": norm("native_batch_norm"),
+    "layer norm": norm("native_layer_norm"),
+    "softmax": norm("_softmax"),
+    "sum": norm("sum"),
+}
+
+
+@pytest.mark.parametrize("gpu", [T4, A100, H200], ids=lambda gpu: gpu.id)
+@pytest.mark.parametrize("kind", GROWING)
+def test_an_operation_takes_longer_on_twice_the_batch(kind, gpu):
+    seconds = [device_seconds(GROWING[kind](2**power), gpu, tf32=False) for power in range(3, 11)]
+    assert seconds == sorted(seconds)
+    assert 1.9 < seconds[-1] / seconds[-2] < 2.1
+
+
+@pytest.mark.parametrize("gpu", [T4, A100, H200], ids=lambda gpu: gpu.id)
+def test_one_more_row_never_makes_a_product_faster(gpu):
+    seconds = [device_seconds(product(rows, 768, 768), gpu, tf32=False) for rows in range(100, 500)]
+    assert seconds == sorted(seconds)
+
+
+@pytest.fixture(scope="module")
+def step():
+    return trace_training(tiny(), Recipe(), (8, 0)).later
+
+
+def test_a_step_takes_the_device_longer_the_larger_its_batch(step):
+    def seconds(batch_size):
+        operations = [growth.at(batch_size) for growth in step.operations]
+        return sum(device_seconds(op, A100, tf32=False) for op in operations if launches(op))
+
+    times = [seconds(2**power) for power in range(3, 20)]
+    assert times == sorted(times)
+    assert times[-1] > 1.5 * times[-2]
+
+
+def test_a_product_in_bf16_is_faster_than_in_fp32_on_an_a100():
+    in_bf16, in_fp32 = (device_seconds(product(dtype=dtype), A100, tf32=False) for dtype in (BF16, FP32))
+    assert in_bf16 < in_fp32 / 4
+
+
+def test_a_product_in_fp16_is_not_slower_than_in_fp32_on_a_t4():
+    in_fp16, in_fp32 = (device_seconds(product(dtype=dtype), T4, tf32=False) for dtype in (FP16, FP32))
+    assert in_fp16 < in_fp32
+
+
+def test_tensor_cores_before_ampere_do_not_know_bf16():
+    in_bf16, in_fp16 = (device_seconds(product(dtype=dtype), T4, tf32=False) for dtype in (BF16, FP16))
+    assert in_bf16 > 4 * in_fp16
+    assert device_seconds(product(dtype=BF16), A100, tf32=False) == device_seconds(
+        product(dtype=FP16), A100, tf32=False
+    )
+
+
+@pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+def test_tf32_helps_where_tensor_cores_know_it_and_nowhere_else(gpu):
+    plain, with_tf32 = (device_seconds(product(), gpu, tf32=tf32) for tf32 in (False, True))
+    if gpu.tf32_flops > gpu.fp32_flops:
+        assert with_tf32 < plain
+    else:
+        assert with_tf32 == plain
+
+
+@pytest.mark.parametrize("op", [product(dtype=BF16), elementwise(64), attention(8)], ids=lambda op: op.name)
+def test_tf32_changes_only_products_of_fp32(op):
+    assert device_seconds(op, A100, tf32=True) == device_seconds(op, A100, tf32=False)
+
+
+def test_a_gpu_with_more_bandwidth_moves_numbers_faster():
+    slow, fast = find_gpu("a100-40gb"), find_gpu("a100-80gb")
+    assert device_seconds(elementwise(10**5), fast, tf32=False) < device_seconds(elementwise(10**5), slow, tf32=False)
+
+
+def test_numbers_that_do_not_lie_side_by_side_take_longer():
+    plain, strided = elementwise(10**5), elementwise(10**5, contiguous=False)
+    images = elementwise(10**5, contiguous=False, channels_last=True)
+    assert device_seconds(strided, A100, tf32=False) > device_seconds(plain, A100, tf32=False)
+    assert device_seconds(images, A100, tf32=False) == device_seconds(plain, A100, tf32=False)
+
+
+@pytest.mark.parametrize("name", ["view.default", "t.default", "transpose.int", "detach.default", "slice.Tensor"])
+def test_views_run_nothing_on_the_device_and_little_on_the_host(name):
+    view = operation(f"aten.{name}", [tensor(8, 8)], [tensor(8, 8)], eager=True)
+    kernel = operation("aten.relu.default", [tensor(8, 8)], [tensor(8, 8)], eager=True)
+    assert not launches(view)
+    assert launches(kernel)
+    assert host_seconds([view], 0) < host_seconds([kernel], 0)
+
+
+def test_the_end_of_a_phase_runs_nothing():
+    assert not launches(operation("phase end"))
+
+
+def test_the_host_takes_as_long_for_large_tensors_as_for_small_ones(step):
+    small, large = ([growth.at(size) for growth in step.operations] for size in (4, 40_000))
+    assert host_seconds(small, 4) == host_seconds(large, 4) > 0
+
+
+def test_the_host_takes_longer_for_more_calls_more_parameters_and_calls_from_python():
+    called, by_autograd = elementwise(8), replace(elementwise(8), eager=True)
+    assert host_seconds([called] * 2, 4) > host_seconds([called], 4)
+    assert host_seconds([called], 5) > host_seconds([called], 4)
+    assert host_seconds([by_autograd], 4) > host_seconds([called], 4)
+
+
+seconds = st.floats(1e-5, 1e3)
+
+
+@settings(deadline=None)
+@given(device=seconds, host=seconds)
+def test_a_step_takes_at_least_as_long_as_the_slower_of_host_and_device(device, host):
+    slower = max(device, host)
+    assert slower * (1 - 1e-9) <= step_seconds(device, host) <= 1.2 * slower
+
+
+def test_every_kind_of_work_has_its_costs():
+    assert set(KINDS.values()) <= set(COSTS)

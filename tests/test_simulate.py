@@ -1,0 +1,221 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memorymark.catalog import find_gpu
+from memorymark.predict.allocator import CachingAllocator, OutOfMemory
+from memorymark.predict.fake_step import trace_training
+from memorymark.predict.program import Growth, Program
+from memorymark.predict.scratch import scratch_bytes
+from memorymark.predict.simulate import Memory
+from memorymark.recipe import Recipe
+from memorymark.units import GIB, KIB, MIB
+from operations import operation, program
+from tiny import PARAMETERS, tiny
+
+WORKSPACE_BYTES = 32 * MIB
+
+
+def no_scratch(growth, batch_size):
+    return ()
+
+
+def makes(*storages, freed=(), name="aten.relu.default"):
+    return operation(name, made=[(number, mib * MIB) for number, mib in storages], freed=freed)
+
+
+STEP = program(
+    ("forward", [makes((1, 4)), makes((2, 8)), makes((3, 2)), makes(freed=(3,))]),
+    ("backward", [makes((4, 5)), makes((5, 6), freed=(2,)), makes(freed=(1, 4))]),
+    ("optimizer", [makes((6, 2)), makes(freed=(5, 6))]),
+)
+
+
+def test_peaks_are_told_phase_by_phase():
+    memory = Memory(None, WORKSPACE_BYTES)
+    assert list(memory.run(STEP, 1, no_scratch)) == [
+        ("forward", 14 * MIB),
+        ("backward", 17 * MIB),
+        ("optimizer", 8 * MIB),
+    ]
+    assert memory.allocator.peak_allocated_bytes == 17 * MIB
+
+
+def test_peaks_count_what_is_held():
+    memory = Memory(None, WORKSPACE_BYTES)
+    memory.hold([(100, 6 * MIB), (101, 3 * MIB)])
+    assert [peak for _, peak in memory.run(STEP, 1, no_scratch)] == [23 * MIB, 26 * MIB, 17 * MIB]
+
+
+def test_a_step_gives_everything_back_at_its_end():
+    memory = Memory(None, WORKSPACE_BYTES)
+    memory.hold([(100, 6 * MIB)])
+    for _ in range(3):
+        list(memory.run(STEP, 1, no_scratch))
+        assert memory.allocator.allocated_bytes == 6 * MIB
+        assert set(memory.blocks) == {100}
+
+
+def test_a_larger_batch_takes_more():
+    growing = Program([Growth(makes((1, 4)), makes((1, 5)), 4), Growth(makes(), makes(), 4)], [("forward", 2)])
+    for batch_size in (1, 4, 100):
+        memory = Memory(None, WORKSPACE_BYTES)
+        assert list(memory.run(growing, batch_size, no_scratch)) == [("forward", batch_size * MIB)]
+
+
+def test_scratch_counts_at_the_peak_and_is_given_back():
+    memory = Memory(None, WORKSPACE_BYTES)
+    asked = []
+
+    def scratch(growth, batch_size):
+        asked.append((growth.operation.made, batch_size))
+        return (16 * MIB, 12 * MIB) if growth.operation.made == ((4, 5 * MIB),) else ()
+
+    peaks = dict(memory.run(STEP, 64, scratch))
+    assert peaks == {"forward": 14 * MIB, "backward": (12 + 5 + 16) * MIB, "optimizer": 8 * MIB}
+    assert memory.allocator.allocated_bytes == 0
+    assert asked == [(growth.operation.made, 64) for growth in STEP.operations]
+
+
+def test_a_step_that_does_not_fit_runs_out_of_memory():
+    fitting, full = Memory(40 * MIB, WORKSPACE_BYTES), Memory(22 * MIB, WORKSPACE_BYTES)
+    list(fitting.run(STEP, 1, no_scratch))
+    full.hold([(100, 12 * MIB)])
+    with pytest.raises(OutOfMemory):
+        list(full.run(STEP, 1, no_scratch))
+
+
+def too_much_scratch(growth, batch_size):
+    return (64 * MIB,) if growth.operation.made else ()
+
+
+@pytest.mark.parametrize("name", ["aten.convolution.default", "aten.convolution_backward.default"])
+def test_a_convolution_without_room_for_scratch_goes_on(name):
+    memory = Memory(40 * MIB, WORKSPACE_BYTES)
+    step = program(("forward", [makes((1, 12), name=name), makes(freed=(1,))]))
+    assert list(memory.run(step, 1, too_much_scratch)) == [("forward", 12 * MIB)]
+
+
+def test_any_other_operation_without_room_for_scratch_fails():
+    memory = Memory(40 * MIB, WORKSPACE_BYTES)
+    step = program(("forward", [makes((1, 12), name="aten.sum.dim_IntList"), makes(freed=(1,))]))
+    with pytest.raises(OutOfMemory):
+        list(memory.run(step, 1, too_much_scratch))
+
+
+@pytest.mark.parametrize("name", ["aten.convolution.default", "aten.convolution_backward.default"])
+def test_a_convolution_without_room_for_its_result_fails(name):
+    memory = Memory(40 * MIB, WORKSPACE_BYTES)
+    with pytest.raises(OutOfMemory):
+        list(memory.run(program(("forward", [makes((1, 64), name=name)])), 1, no_scratch))
+
+
+@pytest.mark.parametrize(
+    "product", ["aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.baddbmm.default"]
+)
+def test_matrix_products_take_a_workspace_for_forward_and_one_for_backward_and_keep_them(product):
+    memory = Memory(None, WORKSPACE_BYTES)
+    multiply = makes(name=product)
+    step = program(("forward", [multiply] * 3), ("backward", [multiply] * 3), ("optimizer", [multiply]))
+    first = list(memory.run(step, 1, no_scratch))
+    assert [peak for _, peak in first] == [WORKSPACE_BYTES, 2 * WORKSPACE_BYTES, 2 * WORKSPACE_BYTES]
+    assert [peak for _, peak in memory.run(step, 1, no_scratch)] == [2 * WORKSPACE_BYTES] * 3
+    assert memory.allocator.allocated_bytes == 2 * WORKSPACE_BYTES
+
+
+def test_without_matrix_products_there_is_no_workspace():
+    memory = Memory(None, WORKSPACE_BYTES)
+    list(memory.run(program(("forward", [makes()]), ("backward", [makes()])), 1, no_scratch))
+    assert memory.allocator.allocated_bytes == 0
+
+
+def test_what_autograd_multiplies_in_a_second_pass_takes_no_third_workspace():
+    memory = Memory(None, WORKSPACE_BYTES)
+    multiply = makes(name="aten.mm.default")
+    list(memory.run(program(*[("forward", [multiply]), ("backward", [multiply])] * 2), 1, no_scratch))
+    assert memory.allocator.allocated_bytes == 2 * WORKSPACE_BYTES
+
+
+@pytest.fixture(scope="module")
+def step():
+    return trace_training(tiny(), Recipe(), (9, 0))
+
+
+def with_scratch(growth, batch_size):
+    return scratch_bytes(growth.at(batch_size), find_gpu("h200"))
+
+
+def rested(step):
+    """Where a search begins: after a small first step."""
+    memory = Memory(GIB, WORKSPACE_BYTES)
+    memory.hold(step.weights.items())
+    list(memory.run(step.first, 8, with_scratch))
+    memory.allocator.empty_cache()
+    return memory
+
+
+@pytest.mark.parametrize("batch_size", [8, 1000, 100_000, 500_000])
+def test_starting_from_what_was_found_is_the_same_as_running_on(step, batch_size):
+    before = rested(step)
+    found = Memory(GIB, WORKSPACE_BYTES)
+    found.found(before.allocator.layout(), set(before.blocks))
+    for _ in range(2):
+        assert list(found.run(step.later, batch_size, with_scratch)) == list(
+            before.run(step.later, batch_size, with_scratch)
+        )
+        assert found.allocator.layout() == before.allocator.layout()
+        assert found.allocator.allocated_bytes == before.allocator.allocated_bytes
+        assert found.allocator.peak_reserved_bytes == before.allocator.peak_reserved_bytes
+
+
+def test_after_a_step_only_weights_state_and_workspaces_stay(step):
+    memory = rested(step)
+    numbers = {number for number in memory.blocks if number >= 0}
+    assert numbers == set(step.weights) | set(step.optimizer_state)
+    tensors = 3 * PARAMETERS * 4
+    assert 2 * WORKSPACE_BYTES + tensors < memory.allocator.allocated_bytes < 2 * WORKSPACE_BYTES + tensors + 16 * KIB
+    resting = memory.allocator.allocated_bytes
+    for _ in range(2):
+        list(memory.run(step.later, 5000, with_scratch))
+        assert memory.allocator.allocated_bytes == resting
+
+
+def test_a_batch_that_is_too_large_fails_whether_found_or_run_on(step):
+    before = rested(step)
+    found = Memory(GIB, WORKSPACE_BYTES)
+    found.found(before.allocator.layout(), set(before.blocks))
+    for memory in (before, found):
+        with pytest.raises(OutOfMemory):
+            list(memory.run(step.later, 5_000_000, with_scratch))
+
+
+@settings(deadline=None)
+@given(
+    requests=st.lists(st.tuples(st.integers(1, 64 * MIB), st.integers(0, 100)), max_size=60),
+    following=st.lists(st.integers(1, 64 * MIB), min_size=1, max_size=5),
+)
+def test_a_layout_put_into_another_allocator_goes_on_as_the_first(requests, following):
+    first, alive = CachingAllocator(), []
+    for size, which in requests:
+        alive.append(first.allocate(size))
+        if which % 2:
+            first.free(alive.pop(which % len(alive)))
+    second = CachingAllocator()
+    for segment in first.layout():
+        second.add_segment(segment)
+    assert second.layout() == first.layout()
+    assert (second.allocated_bytes, second.reserved_bytes) == (first.allocated_bytes, first.reserved_bytes)
+    assert second.peak_allocated_bytes == second.allocated_bytes
+    for size in following:
+        here, there = first.allocate(size), second.allocate(size)
+        assert (here.address, here.size) == (there.address, there.size)
+
+
+def test_a_layout_lists_every_block_in_its_place():
+    allocator = CachingAllocator()
+    blocks = [allocator.allocate(4 * MIB) for _ in range(5)]
+    allocator.allocate(512)
+    allocator.free(blocks[1])
+    large, small = sorted(allocator.layout(), key=lambda segment: segment.small)
+    assert large.blocks == ((4 * MIB, True), (4 * MIB, False), *[(4 * MIB, True)] * 3)
+    assert small.blocks == ((512, True), (2 * MIB - 512, False))
