@@ -204,3 +204,14 @@ def test_the_recommended_size_is_safe_and_no_smaller_safe_size_is_as_fast(trials
 )
 def test_thrashing_is_retries_or_a_jump_in_time_per_sample(trials, expected):
     assert thrashing_sizes(trials) == expected
+
+
+def test_no_size_is_recommended_that_is_not_certain_to_fit():
+    speeds = {16: 100.0, 60: 190.0, 64: 200.0}
+    trials = [
+        Trial(batch_size=size, fits=True, source="predicted", samples_per_second=speed)
+        for size, speed in speeds.items()
+    ]
+    assert recommend(trials, float("inf")).batch_size == 64
+    assert recommend(trials, float("inf"), largest=63).batch_size == 60
+    assert recommend(trials, float("inf"), largest=8) is None

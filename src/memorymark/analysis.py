@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from memorymark.catalog import Price, all_gpus
@@ -93,7 +94,8 @@ class Analysis:
     @property
     def recommended(self) -> Trial | None:
         """The trial at the size worth using; ``None`` if no size keeps the margin."""
-        return recommend(self.curve, self.safe_bytes)
+        interval = self.max_batch_interval
+        return recommend(self.curve, self.safe_bytes, max(interval[0], 1) if interval else inf)
 
     @property
     def safe_bytes(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 from memorymark.trial import Trial
 
@@ -73,11 +74,15 @@ def _largest_fitting(at: Callable[[int], Trial], maximum: int) -> int:
     return maximum
 
 
-def recommend(trials: Iterable[Trial], safe_bytes: float) -> Trial | None:
-    """The smallest size within 5 % of the best throughput that keeps to ``safe_bytes`` and does not thrash."""
+def recommend(trials: Iterable[Trial], safe_bytes: float, largest: float = inf) -> Trial | None:
+    """The smallest size within 5 % of the best throughput that keeps to ``safe_bytes`` and does not thrash.
+
+    ``largest`` is a size above which none is recommended, because it is not certain to fit.
+    """
     timed = [trial for trial in trials if trial.fits and trial.samples_per_second]
     thrashing = thrashing_sizes(timed)
-    usable = [t for t in timed if t.peak_reserved_bytes <= safe_bytes and t.batch_size not in thrashing]
+    certain = [t for t in timed if t.batch_size <= largest]
+    usable = [t for t in certain if t.peak_reserved_bytes <= safe_bytes and t.batch_size not in thrashing]
     best = max((trial.samples_per_second or 0.0 for trial in timed if trial.batch_size not in thrashing), default=0.0)
     good = [trial for trial in usable if (trial.samples_per_second or 0.0) >= _good_enough(trial) * best]
     if good:
