@@ -230,11 +230,14 @@ def test_a_gpu_that_is_named_is_predicted_for_whatever_is_here(here, driver_show
     assert for_prediction(targeting(gpu="l4")) == targeting(gpu="l4")
 
 
-@pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_without_a_name_it_is_predicted_for_the_gpu_here(device, driver_shows):
-    driver_shows("NVIDIA Z9000", "NVIDIA H200")
+@pytest.mark.parametrize(
+    ("device", "gpu"),
+    [("auto", "l4"), ("cuda", "l4"), ("cuda:0", "l4"), ("cuda:1", "a10"), ("cuda:2", "h200")],
+)
+def test_without_a_name_it_is_predicted_for_the_gpu_here_that_the_device_names(device, gpu, driver_shows):
+    driver_shows("NVIDIA L4", "NVIDIA Z9000", "NVIDIA H200")
 
-    assert for_prediction(targeting(device=device, memory_cap_bytes=GIB)) == targeting(gpu="h200", memory_cap_bytes=GIB)
+    assert for_prediction(targeting(device=device, memory_cap_bytes=GIB)) == targeting(gpu=gpu, memory_cap_bytes=GIB)
 
 
 @pytest.mark.parametrize("here", [(), ("NVIDIA Z9000",)], ids=["nothing here", "something unknown here"])
