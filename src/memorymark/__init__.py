@@ -9,9 +9,10 @@ Importing the package imports no torch; the first analysis does, in a process of
 """
 
 from memorymark.analysis import Analysis
+from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.engine import analyze, measure
-from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, WorkerError
+from memorymark.engine import analyze, analyze_all_gpus, measure
+from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
 from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.target import Target
@@ -22,6 +23,8 @@ from memorymark.workload import Workload
 __all__ = [
     "Analysis",
     "Breakdown",
+    "CannotPredictError",
+    "Comparison",
     "DoesNotFitError",
     "MemoryMarkError",
     "Recipe",
@@ -34,5 +37,6 @@ __all__ = [
     "Workload",
     "__version__",
     "analyze",
+    "analyze_all_gpus",
     "measure",
 ]
