@@ -2,12 +2,13 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import memorymark as mm
 from memorymark.builtin import builtin_workload
@@ -368,3 +369,26 @@ def test_seven_billion_parameters_are_predicted_in_less_than_two_gigabytes():
 def test_memory_that_grows_with_the_square_of_the_batch_is_predicted():
     probe = probe_of(doing(lambda hidden: (hidden @ hidden.T) @ hidden))
     assert probe.try_batch(8192).peak_allocated_bytes > 8192**2 * 4
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_both_ways_of_checkpointing_keep_less_and_take_longer(reentrant, precision):
+    def part(hidden):
+        for _ in range(6):
+            hidden = torch.nn.functional.gelu(hidden * 2.0)
+        return hidden
+
+    def parts(run):
+        def all_of_them(hidden):
+            for _ in range(6):
+                hidden = run(part, hidden)
+            return hidden
+
+        return doing(all_of_them)
+
+    recipe = mm.Recipe(precision=precision)
+    kept = probe_of(parts(lambda run, hidden: run(hidden)), recipe).measure(65536)
+    recomputed = probe_of(parts(partial(checkpoint, use_reentrant=reentrant)), recipe).measure(65536)
+    assert recomputed.peak_allocated_bytes < 0.7 * kept.peak_allocated_bytes
+    assert recomputed.step_seconds > kept.step_seconds
