@@ -7,8 +7,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from memorymark.predict.cuda_choices import cuda_choices
 from memorymark.predict.fake_step import fake_copy
+from memorymark.predict.operation import Operation, TensorFacts
 from memorymark.predict.program import Growth, Program
-from memorymark.predict.tracer import Operation, TensorFacts, Tracer
+from memorymark.predict.tracer import Tracer
 
 
 @contextmanager

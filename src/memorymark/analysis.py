@@ -80,11 +80,7 @@ class Analysis:
     @property
     def max_batch_interval(self) -> tuple[int, int] | None:
         """What the true maximum should lie between if it is predicted; ``None`` if it was run, or the caller's."""
-        gpu = next((gpu for gpu in all_gpus() if gpu.name == self.info.device_name), None)
-        if self.source != "predicted" or gpu is None or not self.max_is_exact:
-            return None
-        certain, capped = not self.info.unknown_operations, self.info.capped
-        return maximum_interval(self.max_batch_size, self.trials, gpu, certain=certain, capped=capped)
+        return predicted_interval(self.info, self.max_batch_size, self.trials) if self.max_is_exact else None
 
     @property
     def current(self) -> Trial | None:
@@ -181,6 +177,14 @@ class Analysis:
             "versions": self.info.versions,
             "seconds": self.seconds,
         }
+
+
+def predicted_interval(info: ProbeInfo, maximum: int, trials: list[Trial]) -> tuple[int, int] | None:
+    """What the true maximum should lie between; ``None`` where nothing was predicted."""
+    gpu = next((gpu for gpu in all_gpus() if gpu.name == info.device_name), None)
+    if info.source != "predicted" or gpu is None:
+        return None
+    return maximum_interval(maximum, trials, gpu, certain=not info.unknown_operations, capped=info.capped)
 
 
 def _result_row(trial: Trial) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis
+from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis, predicted_interval
 from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.devices import nvml
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, ignore
-from memorymark.predict.uncertainty import maximum_interval
 from memorymark.probe import Probe, ProbeInfo
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
 from memorymark.request import Request
@@ -122,10 +121,8 @@ class _Question:
             searched = time.perf_counter()
             on_event(StageStarted("throughput", "timing batch sizes"))
             safe_size = size_within(found.trials, (1 - self.margin) * info.capacity_bytes)
-            if (gpu := _entry(info)) is not None and info.source == "predicted":
-                certain = not info.unknown_operations
-                lowest, _ = maximum_interval(found.maximum, found.trials, gpu, certain=certain, capped=info.capped)
-                safe_size = min(safe_size, lowest)
+            interval = predicted_interval(info, found.maximum, found.trials)
+            safe_size = min(safe_size, interval[0]) if interval else safe_size
             timed_trial = log.watching("throughput", probe.measure)
             curve = measure_curve(timed_trial, found.maximum, self.current_batch_size, safe_size)
             timed = time.perf_counter()

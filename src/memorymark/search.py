@@ -81,6 +81,17 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
     return max(search.guess(), 1)
 
 
+def largest_that(fits: Callable[[int], bool], start: int, limit: int) -> int:
+    """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none."""
+    low, high = 0, start
+    while high <= limit and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
 class _Search:
     """What is known so far: ``low`` fits, ``high`` failed (or is one past the limit)."""
 

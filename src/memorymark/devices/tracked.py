@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from memorymark.devices.base import MemoryReading
+from memorymark.storages import StorageNumbers
 from memorymark.trace import Phase, Trace
 from memorymark.units import GIB, format_bytes
 
@@ -30,9 +29,7 @@ class TensorTracker(TorchDispatchMode):
         self.peak_bytes = 0
         self.alive: dict[Hashable, int] = {}
         self.trace: Trace | None = None
-        self._serials: dict[int, int] = {}
-        self._references: dict[int, weakref.ref[Any]] = {}
-        self._next_serial = 0
+        self._numbers = StorageNumbers(self._forget)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation and counts what it made."""
@@ -44,11 +41,11 @@ class TensorTracker(TorchDispatchMode):
 
     def serial_of(self, storage: torch.UntypedStorage) -> int | None:
         """The number under which a living storage was counted."""
-        return self._serials.get(id(storage))
+        return self._numbers.find(storage)
 
     def _count(self, storage: torch.UntypedStorage) -> None:
         size = storage.nbytes()
-        serial = self._serials.get(id(storage))
+        serial = self._numbers.find(storage)
         if serial is not None and self.alive[serial] == size:
             return
         if serial is not None:  # it was resized in place: the old block is gone
@@ -59,16 +56,12 @@ class TensorTracker(TorchDispatchMode):
                 f"out of memory. Tried to allocate {size} bytes, of which {free} bytes is free under the cap of "
                 f"{format_bytes(self.cap_bytes)}."
             )
-        if serial is None:
-            serial, self._next_serial = self._next_serial, self._next_serial + 1
-            self._serials[id(storage)] = serial
-            self._references[serial] = weakref.ref(storage, partial(self._forget, id(storage), serial))
+        serial = self._numbers.number(storage)
         self.alive[serial] = size
         self._change(serial, size)
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
 
-    def _forget(self, key: int, serial: int, _: object) -> None:
-        del self._serials[key], self._references[serial]
+    def _forget(self, serial: int) -> None:
         self._change(serial, -self.alive.pop(serial, 0))
 
     def _change(self, serial: int, size: int) -> None:

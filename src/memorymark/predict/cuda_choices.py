@@ -64,38 +64,42 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
     """Inside it, fake tensors take the way of a GPU with this compute capability."""
     library = torch.library.Library("aten", "IMPL")
     cache = _WeightCache()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says that kernels are being replaced, which is the point
-        library.impl("dropout", _dropout, "AutogradCPU")
-        library.impl("scaled_dot_product_attention", _Attention(capability), "AutogradCPU")
-        for name in RECURRENT:
-            library.impl(name, _refuse_recurrent, "AutogradCPU")
-        library.impl("softmax.int", _softmax(aten._softmax), "AutogradCPU")
-        library.impl("log_softmax.int", _softmax(aten._log_softmax), "AutogradCPU")
-        for names, cast in (
-            (LOWER_PRECISION, cache.to_lower_precision),
-            (FULL_PRECISION, _to_full_precision),
-            (FULL_PRECISION_RESULT, _asking_for_full_precision),
-            (WIDEST_PRECISION, _to_widest),
-        ):
-            for name in names:
-                operator = _operator(name)
-                if operator is not None:
-                    library.impl(name, _autocast_kernel(operator, cast), "AutocastCPU")
-        for name in _left_alone():
-            library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
     clear_autocast_cache = torch.clear_autocast_cache
 
     def clear_both() -> None:
         cache.clear()
         clear_autocast_cache()
 
-    torch.clear_autocast_cache = clear_both  # autocast calls it by this name when its outermost region ends
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says that kernels are being replaced, which is the point
+            _register(library, capability, cache)
+        torch.clear_autocast_cache = clear_both  # autocast calls it by this name when its outermost region ends
         yield
     finally:
         torch.clear_autocast_cache = clear_autocast_cache
         library._destroy()
+
+
+def _register(library: torch.library.Library, capability: tuple[int, int], cache: _WeightCache) -> None:
+    library.impl("dropout", _dropout, "AutogradCPU")
+    library.impl("scaled_dot_product_attention", _Attention(capability), "AutogradCPU")
+    library.impl("softmax.int", _softmax(aten._softmax), "AutogradCPU")
+    library.impl("log_softmax.int", _softmax(aten._log_softmax), "AutogradCPU")
+    for name in RECURRENT:
+        library.impl(name, _refuse_recurrent, "AutogradCPU")
+    for names, cast in (
+        (LOWER_PRECISION, cache.to_lower_precision),
+        (FULL_PRECISION, _to_full_precision),
+        (FULL_PRECISION_RESULT, _asking_for_full_precision),
+        (WIDEST_PRECISION, _to_widest),
+    ):
+        for name in names:
+            operator = _operator(name)
+            if operator is not None:
+                library.impl(name, _autocast_kernel(operator, cast), "AutocastCPU")
+    for name in _left_alone():
+        library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
 
 
 @cache

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
+from memorymark.search import largest_that
 from memorymark.trace import Trace
 
 STEPS = 2
@@ -55,16 +56,9 @@ def forecast_maximum(
     script = _script(smaller, larger)
     if script is None:
         return None
-    fits, fails = 0, larger.batch_size
-    while fails <= MAX_BATCH and _fits(script, fails, segments, capacity_bytes):
-        fits, fails = fails, 2 * fails
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        if _fits(script, middle, segments, capacity_bytes):
-            fits = middle
-        else:
-            fails = middle
-    return fits
+    return largest_that(
+        lambda batch_size: _fits(script, batch_size, segments, capacity_bytes), larger.batch_size, MAX_BATCH
+    )
 
 
 def _fits(script: list[_Request | int], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> bool:

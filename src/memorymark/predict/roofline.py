@@ -13,7 +13,7 @@ import torch
 
 from memorymark.catalog import GpuEntry
 from memorymark.predict.convolution import Convolution
-from memorymark.predict.tracer import Operation, TensorFacts
+from memorymark.predict.operation import MATRIX_PRODUCTS, Operation, TensorFacts
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -97,15 +97,9 @@ UPDATE_SECONDS = 32e-6
 STEP_SECONDS = 0.6e-3
 
 
-def base_name(operation: Operation) -> str:
-    """``aten.mm.default`` is ``mm``."""
-    parts = operation.name.split(".")
-    return parts[1] if len(parts) > 2 else operation.name
-
-
 def launches(operation: Operation) -> bool:
     """Whether an operation runs a kernel."""
-    return bool(operation.inputs or operation.outputs) and base_name(operation) not in VIEWS
+    return bool(operation.inputs or operation.outputs) and operation.base_name not in VIEWS
 
 
 def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
@@ -132,10 +126,10 @@ def step_seconds(device: float, host: float) -> float:
 
 
 def _work(op: Operation, gpu: GpuEntry, tf32: bool) -> tuple[str, float, float]:
-    name = base_name(op)
+    name = op.base_name
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (read + written) / gpu.bytes_per_second
-    if name in ("mm", "addmm", "bmm", "baddbmm"):
+    if name in MATRIX_PRODUCTS:
         left, right = op.inputs[-2], op.inputs[-1]
         flops = _product_flops(left, right, gpu)
         if right.dtype in HALF:

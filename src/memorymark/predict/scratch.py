@@ -12,7 +12,7 @@ import torch
 
 from memorymark.catalog import GpuEntry
 from memorymark.predict.convolution import Convolution
-from memorymark.predict.tracer import Operation, TensorFacts
+from memorymark.predict.operation import Operation, TensorFacts
 from memorymark.units import MIB
 
 Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...]"]

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
+from memorymark.predict.operation import MATRIX_PRODUCTS
 from memorymark.predict.program import Growth, Program
 from memorymark.trace import Phase
 
-MATRIX_PRODUCTS = {
-    "aten.mm.default",
-    "aten.addmm.default",
-    "aten.bmm.default",
-    "aten.baddbmm.default",
-}
 FORWARD_WORKSPACE, BACKWARD_WORKSPACE = -1, -2
 Scratch = Callable[[Growth, int], tuple[int, ...]]
 
@@ -60,7 +55,7 @@ class Memory:
                 self.allocator.free(block)
         for number, size in growth.made_at(batch_size):
             self._allocate(number, size)
-        if growth.operation.name in MATRIX_PRODUCTS:
+        if growth.operation.base_name in MATRIX_PRODUCTS:
             workspace = BACKWARD_WORKSPACE if in_backward else FORWARD_WORKSPACE
             if workspace not in self.blocks and workspace not in self.lasting:
                 self._allocate(workspace, self._workspace_bytes)  # cuBLAS takes it when a thread first needs it

@@ -17,12 +17,13 @@ from memorymark.predict.simulate import Memory
 from memorymark.predict.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.search import FIRST_BATCH
+from memorymark.search import FIRST_BATCH, largest_that
 from memorymark.trace import Trace, peak_breakdown
 from memorymark.trial import Failure, Trial
 from memorymark.units import format_bytes
 
 STEPS = 2
+FIRST_GUESS = 8
 MAX_BATCH = 2**24
 
 
@@ -51,12 +52,6 @@ class PredictedProbe:
             unknown_operations=self._unknown,
         )
 
-    def __enter__(self) -> PredictedProbe:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        """There is nothing to give back."""
-
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps in the allocator's model."""
         if batch_size not in self._tried:
@@ -65,16 +60,7 @@ class PredictedProbe:
 
     def forecast(self) -> int | None:
         """The largest batch by doubling and bisection."""
-        fits, fails = 0, 8
-        while fails <= MAX_BATCH and self.try_batch(fails).fits:
-            fits, fails = fails, 2 * fails
-        while fails - fits > 1:
-            middle = (fits + fails) // 2
-            if self.try_batch(middle).fits:
-                fits = middle
-            else:
-                fails = middle
-        return fits or None
+        return largest_that(lambda batch_size: self.try_batch(batch_size).fits, FIRST_GUESS, MAX_BATCH) or None
 
     def measure(self, batch_size: int) -> Trial:
         """The simulated steps with the breakdown of their peak and the time they would take."""

@@ -1,0 +1,38 @@
+"""Numbers the storages behind tensors for as long as they live."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+
+class StorageNumbers:
+    """Each storage has a number of its own, never used again; ``on_death`` is told the number when it is gone."""
+
+    def __init__(self, on_death: Callable[[int], None]) -> None:
+        self.next = 0
+        self._on_death = on_death
+        self._numbers: dict[int, int] = {}
+        self._references: dict[int, weakref.ref[Any]] = {}
+
+    def find(self, storage: torch.UntypedStorage) -> int | None:
+        """The number of a storage that was seen before."""
+        return self._numbers.get(id(storage))
+
+    def number(self, storage: torch.UntypedStorage) -> int:
+        """The number of a storage, a new one if it was not seen before."""
+        known = self._numbers.get(id(storage))
+        if known is not None:
+            return known
+        number, self.next = self.next, self.next + 1
+        self._numbers[id(storage)] = number
+        self._references[number] = weakref.ref(storage, partial(self._forget, id(storage), number))
+        return number
+
+    def _forget(self, key: int, number: int, _: object) -> None:
+        del self._numbers[key], self._references[number]
+        self._on_death(number)
