@@ -20,7 +20,7 @@ from typing import Any
 
 import memorymark as mm
 from cases import flags, machine, save, table
-from memorymark.analysis import DEFAULT_MARGIN
+from memorymark.question import DEFAULT_MARGIN
 from memorymark.search import find_maximum, size_within
 from memorymark.throughput import measure_curve, recommend
 from memorymark.units import GIB
@@ -38,7 +38,7 @@ def truth() -> list[dict[str, Any]]:
 
 def probe_for(workload: str, recipe_name: str, gpu: str, step: Any = None, cap_gib: float | None = None) -> Any:
     from memorymark.catalog import find_gpu
-    from memorymark.predict.fake_step import trace_training
+    from memorymark.prediction.fake_step import trace_training
     from memorymark.probe.predicted import PredictedProbe
 
     entry, asked = find_gpu(gpu), recipe(recipe_name)

@@ -30,8 +30,8 @@ from torch.utils._pytree import tree_leaves
 
 import memorymark as mm
 from cases import flags, machine
-from memorymark.predict.known import KNOWN
-from memorymark.predict.roofline import launches
+from memorymark.prediction.known import KNOWN
+from memorymark.prediction.roofline import launches
 from memorymark.units import GIB
 from prediction import TRUTH, probe_for, truth
 from zoo import HELD_BACK, PAIRS, WORKLOADS, recipe
@@ -105,7 +105,7 @@ def record_memory(workload: str, recipe_name: str) -> dict[str, Any]:
 
 def edge(probe: Any, device: Any, cap_gib: float, recordings: list[Any], rows: list[dict[str, int]]) -> int | None:
     """The exact largest batch under a cap, from a guess outwards; ``None`` where not even one sample fits."""
-    from memorymark.predict.forecast import forecast_maximum
+    from memorymark.prediction.forecast import forecast_maximum
 
     device.cap(int(cap_gib * GIB))
     device.reset()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memorymark.predict.allocator import CachingAllocator, Segment
-from memorymark.predict.forecast import Recording
+from memorymark.prediction.allocator import CachingAllocator, Segment
+from memorymark.prediction.forecast import Recording
 from memorymark.trace import Trace
 
 DATA = Path(__file__).parent / "data"

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from memorymark.predict.cuda_choices import cuda_choices
-from memorymark.predict.fake_step import fake_copy
-from memorymark.predict.operation import Operation, TensorFacts
-from memorymark.predict.program import Growth, Program
-from memorymark.predict.tracer import Tracer
+from memorymark.prediction.cuda_choices import cuda_choices
+from memorymark.prediction.fake_step import fake_copy
+from memorymark.prediction.operation import Operation, TensorFacts
+from memorymark.prediction.program import Growth, Program
+from memorymark.prediction.tracer import Tracer
 
 
 @contextmanager

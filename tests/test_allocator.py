@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from histories import histories, replay
-from memorymark.predict.allocator import CachingAllocator, OutOfMemory, Segment
+from memorymark.prediction.allocator import CachingAllocator, OutOfMemory, Segment
 from memorymark.units import MIB
 
 

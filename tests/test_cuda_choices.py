@@ -5,7 +5,7 @@ from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
 from memorymark.errors import CannotPredictError
-from memorymark.predict.cuda_choices import cuda_choices, generation
+from memorymark.prediction.cuda_choices import cuda_choices, generation
 from operations import tracing, tracing_for
 
 HOPPER, AMPERE, TURING = (9, 0), (8, 6), (7, 5)

@@ -1,8 +1,8 @@
 import pytest
 
 from histories import histories, last_steps, resting_segments
-from memorymark.predict.allocator import Segment
-from memorymark.predict.forecast import Recording, forecast_maximum
+from memorymark.prediction.allocator import Segment
+from memorymark.prediction.forecast import Recording, forecast_maximum
 from memorymark.trace import Trace
 from memorymark.units import GIB, MIB
 

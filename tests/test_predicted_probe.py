@@ -14,7 +14,7 @@ import memorymark as mm
 from memorymark.builtin import builtin_workload
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import CannotPredictError
-from memorymark.predict.fake_step import trace_training
+from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.search import find_maximum
 from memorymark.units import GIB, MIB
@@ -330,7 +330,7 @@ SEVEN_BILLION = """
 import json, resource
 import memorymark as mm
 from memorymark.catalog import find_gpu
-from memorymark.predict.fake_step import trace_training
+from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from zoo import tokens, transformer
 

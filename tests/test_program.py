@@ -6,10 +6,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from memorymark.errors import CannotPredictError
-from memorymark.predict import fake_step
-from memorymark.predict.fake_step import TRACED_BATCH, trace_training
-from memorymark.predict.operation import StepTrace
-from memorymark.predict.program import Growth, merge
+from memorymark.prediction import fake_step
+from memorymark.prediction.fake_step import TRACED_BATCH, trace_training
+from memorymark.prediction.operation import StepTrace
+from memorymark.prediction.program import Growth, merge
 from memorymark.recipe import Recipe
 from operations import operation, tensor
 from tiny import CLASSES, HIDDEN, PARAMETERS, WIDTH, TinyNet, tiny

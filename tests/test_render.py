@@ -9,7 +9,7 @@ from memorymark.catalog import Price, all_gpus, find_gpu
 from memorymark.comparison import Comparison
 from memorymark.devices import open_device
 from memorymark.events import TrialFinished
-from memorymark.predict.fake_step import trace_training
+from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.render.progress import Progress

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.catalog import all_gpus, find_gpu
-from memorymark.predict.fake_step import trace_training
-from memorymark.predict.roofline import COSTS, KINDS, device_seconds, host_seconds, launches, step_seconds
+from memorymark.prediction.fake_step import trace_training
+from memorymark.prediction.roofline import COSTS, KINDS, device_seconds, host_seconds, launches, step_seconds
 from memorymark.recipe import Recipe
 from operations import operation, tensor
 from tiny import tiny

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from memorymark.catalog import find_gpu
-from memorymark.predict.scratch import RULES, cublas_workspace_bytes, scratch_bytes
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, scratch_bytes
 from memorymark.units import MIB
 from operations import operation, tensor
 

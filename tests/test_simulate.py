@@ -3,11 +3,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.catalog import find_gpu
-from memorymark.predict.allocator import CachingAllocator, OutOfMemory
-from memorymark.predict.fake_step import trace_training
-from memorymark.predict.program import Growth, Program
-from memorymark.predict.scratch import scratch_bytes
-from memorymark.predict.simulate import Memory
+from memorymark.prediction.allocator import CachingAllocator, OutOfMemory
+from memorymark.prediction.fake_step import trace_training
+from memorymark.prediction.program import Growth, Program
+from memorymark.prediction.scratch import scratch_bytes
+from memorymark.prediction.simulate import Memory
 from memorymark.recipe import Recipe
 from memorymark.units import GIB, KIB, MIB
 from operations import operation, program

@@ -6,9 +6,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from memorymark.errors import CannotPredictError
-from memorymark.predict.fake_step import trace_training
-from memorymark.predict.in_place import add_in_place
-from memorymark.predict.operation import GRADIENTS_MEET
+from memorymark.prediction.fake_step import trace_training
+from memorymark.prediction.in_place import add_in_place
+from memorymark.prediction.operation import GRADIENTS_MEET
 from memorymark.recipe import Recipe
 from operations import tracing, tracing_for
 from tiny import CLASSES, WIDTH, TinyNet, tiny, tiny_batch

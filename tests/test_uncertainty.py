@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.catalog import all_gpus, find_gpu
-from memorymark.predict.fake_step import trace_training
-from memorymark.predict.known import known_operations, unknown_operations
-from memorymark.predict.uncertainty import MEASURED_GPUS, maximum_interval, trial_intervals
+from memorymark.prediction.fake_step import trace_training
+from memorymark.prediction.known import known_operations, unknown_operations
+from memorymark.prediction.uncertainty import MEASURED_GPUS, maximum_interval, trial_intervals
 from memorymark.recipe import Recipe
 from memorymark.trial import Trial
 from memorymark.units import GIB, MIB

@@ -11,7 +11,7 @@ Importing the package imports no torch; the first analysis does, in a process of
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.engine import analyze, analyze_all_gpus, measure
+from memorymark.engine import analyze, analyze_all_gpus, measure, predict
 from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
 from memorymark.recipe import Recipe
 from memorymark.request import Request
@@ -39,4 +39,5 @@ __all__ = [
     "analyze",
     "analyze_all_gpus",
     "measure",
+    "predict",
 ]

@@ -8,15 +8,12 @@ from typing import Any
 
 from memorymark.catalog import Price, all_gpus
 from memorymark.cost import Savings, Usage, savings
-from memorymark.predict.uncertainty import maximum_interval
+from memorymark.prediction.uncertainty import maximum_interval
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.throughput import recommend, thrashing_sizes
 from memorymark.trial import Trial
 from memorymark.units import MIB, gib
-
-DEFAULT_CURRENT = 16
-DEFAULT_MARGIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,24 @@ class Analysis:
             "capacity_bytes": self.info.capacity_bytes,
             "versions": self.info.versions,
             "seconds": self.seconds,
+            "request": self.request.to_dict(),
+            "info": self.info.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Analysis:
+        """The analysis that ``to_dict`` wrote."""
+        return cls(
+            request=Request.from_dict(data["request"]),
+            info=ProbeInfo.from_dict(data["info"]),
+            trials=[Trial.from_dict(trial) for trial in data["trials"]],
+            max_batch_size=data["max_batch_size"],
+            current_batch_size=data["current_batch_size"],
+            margin=data["margin"],
+            usage=Usage(**data["usage"]),
+            price=Price(**data["price"]) if data["price"] else None,
+            seconds=data["seconds"],
+        )
 
 
 def predicted_interval(info: ProbeInfo, maximum: int, trials: list[Trial]) -> tuple[int, int] | None:

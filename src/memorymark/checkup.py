@@ -11,7 +11,7 @@ from typing import Literal
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
-from memorymark.predict.allocator import ALLOCATOR_SETTINGS
+from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
 from memorymark.units import format_bytes
 
 Status = Literal["ok", "warn", "fail"]

@@ -83,4 +83,12 @@ class Comparison:
             "fastest": fastest.gpu.id if fastest else None,
             "cheapest": cheapest.gpu.id if cheapest else None,
             "gpus": [contender.to_dict() for contender in self.contenders],
+            "request": self.request.to_dict(),
+            "analyses": {gpu: analysis.to_dict() for gpu, analysis in self.analyses.items()},
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Comparison:
+        """The comparison that ``to_dict`` wrote."""
+        analyses = {gpu: Analysis.from_dict(analysis) for gpu, analysis in data["analyses"].items()}
+        return cls(Request.from_dict(data["request"]), analyses)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
+from typing import Any
 
-from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN, Analysis, predicted_interval
+from memorymark.analysis import Analysis, predicted_interval
 from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
@@ -16,7 +16,9 @@ from memorymark.devices import nvml
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, ignore
 from memorymark.probe import Probe, ProbeInfo
+from memorymark.probe.process import Workers
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
+from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question, require_positive
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT, find_maximum, size_within
 from memorymark.target import default_gpu_target
@@ -35,17 +37,26 @@ def analyze(
     price_per_hour: float | None = None,
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
+    workers: Workers | None = None,
 ) -> Analysis:
     """Finds the largest batch that trains and the one worth using, and what they save.
 
-    If the work ends early, the error's ``trials`` holds what had been learned until then.
+    If the work ends early, the error's ``trials`` holds what had been learned until then. ``workers`` is where the
+    worker process comes from; left out, it is a fresh one.
     """
-    question = _Question(request, current_batch_size, max_batch, margin, usage or Usage(), _given_price(price_per_hour))
-    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds, predict_without_gpu=True)
+    question = Question(
+        request=request,
+        current_batch_size=current_batch_size,
+        max_batch=max_batch,
+        margin=margin,
+        usage=usage or Usage(),
+        price_per_hour=price_per_hour,
+    )
+    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds, predict_without_gpu=True, workers=workers)
     start = time.perf_counter()
     on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
     with remote as probe:
-        return question.answer(probe, on_event, start)
+        return _answer(question, probe, on_event, start)
 
 
 def analyze_all_gpus(
@@ -57,15 +68,21 @@ def analyze_all_gpus(
     usage: Usage | None = None,
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
+    workers: Workers | None = None,
 ) -> Comparison:
     """Predicts the same training for every GPU of the catalog, to tell where it is fastest and where cheapest."""
-    if request.target.gpu is not None or request.target.device != "auto" or request.target.memory_cap_bytes is not None:
-        raise UsageError("--all-gpus predicts for every GPU as it is; drop --gpu, --device and --memory-gib.")
-    question = _Question(request, current_batch_size, max_batch, margin, usage or Usage(), None)
+    question = Question(
+        request=request,
+        current_batch_size=current_batch_size,
+        max_batch=max_batch,
+        margin=margin,
+        usage=usage or Usage(),
+        all_gpus=True,
+    )
     first, *others = all_gpus()
     target = replace(request.target, gpu=first.id)
     analyses: dict[str, Analysis] = {}
-    remote = RemoteProbe(replace(request, target=target), time_limit_seconds=time_limit_seconds)
+    remote = RemoteProbe(replace(request, target=target), time_limit_seconds=time_limit_seconds, workers=workers)
     on_event(StageStarted("start", f"starting a worker and tracing {request.entry.name}"))
     with remote as probe:
         for gpu in (first, *others):
@@ -73,7 +90,7 @@ def analyze_all_gpus(
             if gpu is not first:
                 probe.retarget(gpu.id)
             try:
-                analyses[gpu.id] = question.answer(probe, ignore, start)
+                analyses[gpu.id] = _answer(question, probe, ignore, start)
                 batch = analyses[gpu.id].max_batch_size
                 on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
             except DoesNotFitError:
@@ -87,64 +104,63 @@ def analyze_all_gpus(
     return Comparison(request, analyses)
 
 
-@dataclass(frozen=True)
-class _Question:
-    """What is asked of a probe, checked when it is made."""
+def answer(
+    question: Question,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+    workers: Workers | None = None,
+) -> Analysis | Comparison:
+    """Answers a question that was asked in one piece, as over HTTP."""
+    asked = {field.name: getattr(question, field.name) for field in fields(question)}
+    run: dict[str, Any] = {"time_limit_seconds": time_limit_seconds, "on_event": on_event, "workers": workers}
+    if asked.pop("all_gpus"):
+        del asked["price_per_hour"]
+        return analyze_all_gpus(**asked, **run)
+    return analyze(**asked, **run)
 
-    request: Request
-    current_batch_size: int
-    max_batch: int | None
-    margin: float
-    usage: Usage
-    given_price: Price | None
 
-    def __post_init__(self) -> None:
-        require_positive("--batch-size", self.current_batch_size)
-        require_positive("--max-batch", self.max_batch)
-        if not 0 <= self.margin < 1:
-            raise UsageError(f"--margin is a fraction from 0 to below 1, not {self.margin:g}.")
-
-    def answer(self, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
-        """Searches, times and analyses; ``start`` is when the work began."""
-        info, log = probe.info, _TrialLog(on_event)
-        with log.kept_on_error():
-            ready = time.perf_counter()
-            on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
-            found = find_maximum(
-                log.watching("search", probe.try_batch),
-                info.capacity_bytes,
-                forecast=probe.forecast,
-                limit=self.max_batch or NO_LIMIT,
-            )
-            if found.maximum == 0:
-                raise _does_not_fit(self.request, info, found.trials)
-            searched = time.perf_counter()
-            on_event(StageStarted("throughput", "timing batch sizes"))
-            safe_size = size_within(found.trials, (1 - self.margin) * info.capacity_bytes)
-            interval = predicted_interval(info, found.maximum, found.trials)
-            safe_size = min(safe_size, interval[0]) if interval else safe_size
-            timed_trial = log.watching("throughput", probe.measure)
-            curve = measure_curve(timed_trial, found.maximum, self.current_batch_size, safe_size)
-            timed = time.perf_counter()
-            if not any(trial.fits for trial in curve):
-                raise _does_not_fit(self.request, info, curve)
-        return Analysis(
-            request=self.request,
-            info=info,
-            trials=log.trials,
-            max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
-            current_batch_size=self.current_batch_size,
-            margin=self.margin,
-            usage=self.usage,
-            price=self.given_price or _catalog_price(info),
-            seconds={
-                **info.seconds,
-                "start": max(ready - start - sum(info.seconds.values()), 0.0),
-                "search": searched - ready,
-                "throughput": timed - searched,
-                "total": time.perf_counter() - start,
-            },
+def _answer(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
+    """Searches, times and analyses; ``start`` is when the work began."""
+    info, log = probe.info, _TrialLog(on_event)
+    with log.kept_on_error():
+        ready = time.perf_counter()
+        on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
+        found = find_maximum(
+            log.watching("search", probe.try_batch),
+            info.capacity_bytes,
+            forecast=probe.forecast,
+            limit=question.max_batch or NO_LIMIT,
         )
+        if found.maximum == 0:
+            raise _does_not_fit(question.request, info, found.trials)
+        searched = time.perf_counter()
+        on_event(StageStarted("throughput", "timing batch sizes"))
+        safe_size = size_within(found.trials, (1 - question.margin) * info.capacity_bytes)
+        interval = predicted_interval(info, found.maximum, found.trials)
+        safe_size = min(safe_size, interval[0]) if interval else safe_size
+        timed_trial = log.watching("throughput", probe.measure)
+        curve = measure_curve(timed_trial, found.maximum, question.current_batch_size, safe_size)
+        timed = time.perf_counter()
+        if not any(trial.fits for trial in curve):
+            raise _does_not_fit(question.request, info, curve)
+    return Analysis(
+        request=question.request,
+        info=info,
+        trials=log.trials,
+        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
+        current_batch_size=question.current_batch_size,
+        margin=question.margin,
+        usage=question.usage,
+        price=_price(question, info),
+        seconds={
+            **info.seconds,
+            "start": max(ready - start - sum(info.seconds.values()), 0.0),
+            "search": searched - ready,
+            "throughput": timed - searched,
+            "total": time.perf_counter() - start,
+        },
+    )
 
 
 def measure(
@@ -202,15 +218,9 @@ def _one_trial(
         return probe.info, probe.measure(batch_size)
 
 
-def _given_price(price_per_hour: float | None) -> Price | None:
-    if price_per_hour is None:
-        return None
-    if not 0 <= price_per_hour < math.inf:
-        raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {price_per_hour:g}.")
-    return Price(price_per_hour, "as given")
-
-
-def _catalog_price(info: ProbeInfo) -> Price | None:
+def _price(question: Question, info: ProbeInfo) -> Price | None:
+    if question.price_per_hour is not None:
+        return Price(question.price_per_hour, "as given")
     gpu = _entry(info)
     return gpu.price if gpu else None
 
@@ -219,18 +229,6 @@ def _entry(info: ProbeInfo) -> GpuEntry | None:
     """The catalog's entry: by its own name where a step is predicted, by the driver's where it ran."""
     by_name = {gpu.name: gpu for gpu in all_gpus()}
     return by_name[info.device_name] if info.source == "predicted" else match_gpu(info.device_name)
-
-
-def require_positive(option: str, value: int | None) -> None:
-    """Refuses what is no batch size; ``None`` is one that was not given."""
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{option} must be a whole number, not {value!r}.")
-    if value < 1:
-        raise UsageError(f"{option} must be 1 or more, not {value}.")
-    if value > NO_LIMIT:
-        raise UsageError(f"{option} can be at most {NO_LIMIT}, not {value}.")
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:

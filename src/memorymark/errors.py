@@ -40,3 +40,15 @@ class WorkerError(MemoryMarkError):
 
 class CannotPredictError(MemoryMarkError):
     """The step does something whose memory or shape cannot be known without running it."""
+
+
+class HistoryError(MemoryMarkError):
+    """The database of past analyses cannot be read or written."""
+
+
+class QueueFullError(MemoryMarkError):
+    """The service has as much work waiting as it takes."""
+
+
+class StoppedError(MemoryMarkError):
+    """The work was stopped before its end: somebody cancelled it, its time was up, or the service shut down."""

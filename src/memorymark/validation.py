@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
-from memorymark.engine import analyze, require_positive, require_run
+from memorymark.engine import analyze, require_run
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished
 from memorymark.probe import ProbeInfo
 from memorymark.probe.remote import RemoteProbe
+from memorymark.question import require_positive
 from memorymark.request import Request
 from memorymark.target import Target
 from memorymark.trial import Trial

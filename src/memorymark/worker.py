@@ -1,4 +1,4 @@
-"""The child process in which a probe lives; ``memorymark.probe.remote`` is its other end.
+"""The child process in which a probe lives; ``memorymark.probe.process`` is its other end.
 
 Commands come as JSON lines on standard input, answers go out as JSON lines on what was standard output.
 Whatever a model prints goes to standard error. When the parent is gone, so is the worker.
@@ -14,15 +14,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import IO, Any
 
-from memorymark.catalog import find_gpu
+from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.request import Request
-from memorymark.target import DEFAULT_GPU, default_gpu_target
+from memorymark.target import DEFAULT_GPU, Target, default_gpu_target
 
 PROCESS_START = time.perf_counter()
+# Traces of earlier requests that are kept: asking the same for another GPU, price or margin is then quick.
+KEPT_TRACES = 4
 
 
 class Worker:
@@ -32,20 +34,41 @@ class Worker:
         self._probe: Any = None
         self._predicted_request: Request | None = None
         self._traced: dict[str, Any] = {}
+        self._loaded: dict[str, Any] | None = None
+
+    def load(self) -> dict[str, Any]:
+        """Imports what is slow to import, so that ``open`` need not; starts no device."""
+        if self._loaded is None:
+            import torch
+            import transformers
+            import transformers.models.auto.modeling_auto
+
+            from memorymark.devices import accelerator_kind
+
+            self._loaded = {
+                "device_kind": accelerator_kind() or "cpu",
+                "versions": {
+                    "torch": torch.__version__,
+                    "transformers": transformers.__version__,
+                    "cuda": torch.version.cuda or "none",
+                },
+            }
+        return self._loaded
 
     def open(self, request: dict[str, Any], predict_without_gpu: bool = False) -> dict[str, Any]:
-        """Builds the model of a request on its device, or traces it for a GPU that is not here."""
-        import torch
-        import transformers
-        import transformers.models.auto.modeling_auto  # the slow part, which the build would otherwise pay for
+        """Builds the model of a request on its device, or traces it for a GPU that is not here.
+
+        What an earlier ``open`` made is dropped, but for a few traces.
+        """
+        start = PROCESS_START if self._loaded is None else time.perf_counter()
+        loaded = self.load()
 
         from memorymark.builtin import builtin_workload, sample_size
-        from memorymark.devices import is_accelerator_here
 
         imported = time.perf_counter()
         asked = Request.from_dict(request)
         nothing_named = asked.target.gpu is None and asked.target.device == "auto"
-        if nothing_named and predict_without_gpu and not is_accelerator_here():
+        if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
         if asked.target.gpu is not None:
             asked = self._predicted_request = replace(asked, small=bool(asked.small))
@@ -63,44 +86,53 @@ class Worker:
             self._probe = MeasuredProbe(builtin_workload(asked), asked.recipe, device)
             device.synchronize()
         # What is alive now stays: leaving it out makes the collections after a failed trial quick.
+        gc.unfreeze()
         gc.collect()
         gc.freeze()
         seconds = {
-            "import": imported - PROCESS_START,
+            "import": imported - start,
             "device": opened - imported,
             "build": time.perf_counter() - opened,
         }
-        versions = {
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "cuda": torch.version.cuda or "none",
-        }
         sample = f"{sample_size(asked)} {asked.entry.sample_unit}"
         self._probe.info = replace(
-            self._probe.info, sample=sample, small=asked.small, versions=versions, seconds=seconds
+            self._probe.info, sample=sample, small=asked.small, versions=loaded["versions"], seconds=seconds
         )
-        return asdict(self._probe.info)
+        return self._info()
 
     def retarget(self, gpu: str) -> dict[str, Any]:
         """Predicts the same request for another GPU from here on."""
         before = self._probe.info
         self._predict_for(gpu)
         self._probe.info = replace(self._probe.info, sample=before.sample, small=before.small, versions=before.versions)
-        return asdict(self._probe.info)
+        return self._info()
+
+    def _info(self) -> dict[str, Any]:
+        facts: dict[str, Any] = self._probe.info.to_dict()
+        return facts
 
     def _predict_for(self, gpu_id: str) -> None:
-        from memorymark.builtin import builtin_workload
-        from memorymark.predict.cuda_choices import generation
-        from memorymark.predict.fake_step import trace_training
         from memorymark.probe.predicted import PredictedProbe
 
         asked, gpu = self._predicted_request, find_gpu(gpu_id)
         assert asked is not None  # noqa: S101 - open() came first
-        same_choices = generation(gpu.capability)
-        if same_choices not in self._traced:
-            self._traced[same_choices] = trace_training(builtin_workload(asked), asked.recipe, gpu.capability)
         cap_bytes = asked.target.memory_cap_bytes
-        self._probe = PredictedProbe(self._traced[same_choices], asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+        self._probe = PredictedProbe(self._trace(asked, gpu), asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+
+    def _trace(self, asked: Request, gpu: GpuEntry) -> Any:
+        """The step of a request as GPUs of this generation run it, traced once."""
+        from memorymark.builtin import builtin_workload
+        from memorymark.prediction.cuda_choices import generation
+        from memorymark.prediction.fake_step import trace_training
+
+        key = json.dumps([generation(gpu.capability), replace(asked, target=Target()).to_dict()])
+        if key in self._traced:
+            self._traced[key] = self._traced.pop(key)  # the most recently used comes last
+        else:
+            self._traced[key] = trace_training(builtin_workload(asked), asked.recipe, gpu.capability)
+            for oldest in list(self._traced)[:-KEPT_TRACES]:
+                del self._traced[oldest]
+        return self._traced[key]
 
     def try_batch(self, batch_size: int) -> dict[str, Any]:
         """A quick trial."""

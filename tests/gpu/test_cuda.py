@@ -15,7 +15,7 @@ import memorymark as mm
 from memorymark.builtin import builtin_workload
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml, open_device
-from memorymark.predict.fake_step import trace_training
+from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.probe.remote import RemoteProbe

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from memorymark import engine
-from memorymark.analysis import DEFAULT_CURRENT, DEFAULT_MARGIN
 from memorymark.commands import options as o
+from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.errors import UsageError
+from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
 
 
@@ -39,12 +39,16 @@ def analyze(
     """
     from memorymark.render.terminal import print_analysis, print_comparison
 
-    usage = Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people)
-    asked: dict[str, Any] = {"current_batch_size": batch_size, "max_batch": max_batch, "margin": margin, "usage": usage}
-    if all_gpus:
-        if price_per_hour is not None:
-            raise UsageError("--price-per-hour is for one GPU and --all-gpus takes the catalog's prices; drop one.")
-        comparison = engine.analyze_all_gpus(request, **asked, **run)
-        return o.Answer(comparison.to_dict(), lambda: print_comparison(comparison))
-    result = engine.analyze(request, **asked, price_per_hour=price_per_hour, **run)
+    question = Question(
+        request=request,
+        current_batch_size=batch_size,
+        max_batch=max_batch,
+        margin=margin,
+        usage=Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people),
+        price_per_hour=price_per_hour,
+        all_gpus=all_gpus,
+    )
+    result = engine.answer(question, **run)
+    if isinstance(result, Comparison):
+        return o.Answer(result.to_dict(), lambda: print_comparison(result))
     return o.Answer(result.to_dict(), lambda: print_analysis(result))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memorymark import engine
-from memorymark.analysis import DEFAULT_CURRENT
 from memorymark.commands import options as o
+from memorymark.question import DEFAULT_CURRENT
 from memorymark.request import Request
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from memorymark import validation
-from memorymark.analysis import DEFAULT_CURRENT
 from memorymark.commands import options as o
+from memorymark.question import DEFAULT_CURRENT
 from memorymark.request import Request
 
 app = typer.Typer(

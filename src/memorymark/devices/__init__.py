@@ -7,14 +7,14 @@ from memorymark.errors import UsageError
 from memorymark.target import Target
 from memorymark.units import format_bytes
 
-__all__ = ["Device", "MemoryReading", "is_accelerator_here", "open_device"]
+__all__ = ["Device", "MemoryReading", "accelerator_kind", "open_device"]
 
 
-def is_accelerator_here() -> bool:
-    """Whether torch can use a GPU of this machine."""
+def accelerator_kind() -> str | None:
+    """``cuda`` or ``mps`` where torch can use a GPU of this machine, ``None`` where it cannot."""
     import torch
 
-    return torch.cuda.is_available() or torch.backends.mps.is_available()
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
 
 
 def open_device(target: Target) -> Device:
@@ -23,7 +23,7 @@ def open_device(target: Target) -> Device:
 
     kind, _, index = target.device.partition(":")
     if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        kind = accelerator_kind() or "cpu"
     device: Device
     if kind == "cuda":
         from memorymark.devices.cuda import CudaDevice

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import torch
 
-    from memorymark.predict.allocator import Segment
+    from memorymark.prediction.allocator import Segment
     from memorymark.trace import Phase, Trace
 
 

@@ -12,7 +12,7 @@ import torch
 
 from memorymark.devices import nvml
 from memorymark.devices.base import MemoryReading
-from memorymark.predict.allocator import ALLOCATOR_SETTINGS, Segment
+from memorymark.prediction.allocator import ALLOCATOR_SETTINGS, Segment
 from memorymark.trace import Phase, Trace
 
 # A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.

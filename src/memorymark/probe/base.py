@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 from memorymark.trial import Source, Trial
 
@@ -30,6 +30,15 @@ class ProbeInfo:
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as JSON types; ``from_dict`` reads them back."""
+        return {**asdict(self), "unknown_operations": list(self.unknown_operations)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ProbeInfo:
+        """The facts that ``to_dict`` wrote."""
+        return cls(**{**data, "unknown_operations": tuple(data["unknown_operations"])})
 
 
 class Probe(Protocol):

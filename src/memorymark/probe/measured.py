@@ -12,8 +12,8 @@ from memorymark.devices import Device
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.failures import classify
 from memorymark.guard import unharmed
-from memorymark.predict.allocator import Segment
-from memorymark.predict.forecast import Recording, forecast_maximum
+from memorymark.prediction.allocator import Segment
+from memorymark.prediction.forecast import Recording, forecast_maximum
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.step import TrainingStep

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.predict.allocator import OutOfMemory, Segment
-from memorymark.predict.fake_step import TracedStep
-from memorymark.predict.known import unknown_operations
-from memorymark.predict.program import Growth
-from memorymark.predict.roofline import device_seconds, host_seconds, launches, step_seconds
-from memorymark.predict.scratch import RULES, cublas_workspace_bytes, scratch_bytes
-from memorymark.predict.simulate import Memory
-from memorymark.predict.uncertainty import trial_intervals
+from memorymark.prediction.allocator import OutOfMemory, Segment
+from memorymark.prediction.fake_step import TracedStep
+from memorymark.prediction.known import unknown_operations
+from memorymark.prediction.program import Growth
+from memorymark.prediction.roofline import device_seconds, host_seconds, launches, step_seconds
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, scratch_bytes
+from memorymark.prediction.simulate import Memory
+from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.search import FIRST_BATCH, largest_that

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 
 from memorymark.catalog import GpuEntry
-from memorymark.predict.convolution import Convolution
-from memorymark.predict.operation import Operation, TensorFacts
+from memorymark.prediction.convolution import Convolution
+from memorymark.prediction.operation import Operation, TensorFacts
 from memorymark.units import MIB
 
 Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...]"]

@@ -12,8 +12,8 @@ from math import prod
 import torch
 
 from memorymark.catalog import GpuEntry
-from memorymark.predict.convolution import Convolution
-from memorymark.predict.operation import MATRIX_PRODUCTS, Operation, TensorFacts
+from memorymark.prediction.convolution import Convolution
+from memorymark.prediction.operation import MATRIX_PRODUCTS, Operation, TensorFacts
 
 HALF = (torch.bfloat16, torch.float16)
 

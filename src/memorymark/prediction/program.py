@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memorymark.errors import CannotPredictError
-from memorymark.predict.operation import Operation, StepTrace, TensorFacts
+from memorymark.prediction.operation import Operation, StepTrace, TensorFacts
 from memorymark.trace import Phase
 
 

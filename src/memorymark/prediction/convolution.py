@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from memorymark.predict.operation import Operation, TensorFacts
+from memorymark.prediction.operation import Operation, TensorFacts
 
 
 @dataclass(frozen=True)

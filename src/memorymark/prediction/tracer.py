@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.errors import CannotPredictError
-from memorymark.predict.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
-from memorymark.predict.values import is_random, is_uniform, keep_values, known, run_on_values
+from memorymark.prediction.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
+from memorymark.prediction.values import is_random, is_uniform, keep_values, known, run_on_values
 from memorymark.storages import StorageNumbers
 from memorymark.trace import Phase
 

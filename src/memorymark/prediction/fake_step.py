@@ -17,11 +17,11 @@ from torch._subclasses.fake_tensor import (
 )
 
 from memorymark.errors import CannotPredictError, MemoryMarkError
-from memorymark.predict.cuda_choices import cuda_choices
-from memorymark.predict.in_place import add_in_place
-from memorymark.predict.operation import StepTrace
-from memorymark.predict.program import Program, merge
-from memorymark.predict.tracer import Tracer
+from memorymark.prediction.cuda_choices import cuda_choices
+from memorymark.prediction.in_place import add_in_place
+from memorymark.prediction.operation import StepTrace
+from memorymark.prediction.program import Program, merge
+from memorymark.prediction.tracer import Tracer
 from memorymark.recipe import Recipe
 from memorymark.step import TrainingStep, prepare_model
 from memorymark.trace import Owner, Phase

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from itertools import pairwise
 
-from memorymark.predict.operation import GRADIENTS_MEET, StepTrace, TensorFacts
+from memorymark.prediction.operation import GRADIENTS_MEET, StepTrace, TensorFacts
 from memorymark.trace import Owner
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
+from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.search import largest_that
 from memorymark.trace import Trace
 

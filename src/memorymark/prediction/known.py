@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from memorymark.predict.program import Program
-from memorymark.predict.roofline import launches
+from memorymark.prediction.program import Program
+from memorymark.prediction.roofline import launches
 
 KNOWN = Path(__file__).parent / "known_operations.txt"
 

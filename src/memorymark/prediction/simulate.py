@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from memorymark.predict.allocator import Block, CachingAllocator, OutOfMemory, Segment
-from memorymark.predict.operation import MATRIX_PRODUCTS
-from memorymark.predict.program import Growth, Program
+from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
+from memorymark.prediction.operation import MATRIX_PRODUCTS
+from memorymark.prediction.program import Growth, Program
 from memorymark.trace import Phase
 
 FORWARD_WORKSPACE, BACKWARD_WORKSPACE = -1, -2

@@ -1,0 +1,38 @@
+"""Which machine this is and which versions run on it, told without importing torch."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from memorymark.devices import nvml
+from memorymark.version import __version__
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {"memorymark": __version__, "torch": _installed("torch"), "transformers": _installed("transformers")}
+
+
+@cache
+def describe_machine() -> dict[str, Any]:
+    """The host, its processors and its GPUs."""
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "processors": os.cpu_count() or 1,
+        "gpus": [state.name for state in nvml.gpus()],
+        "driver": next((state.driver_version for state in nvml.gpus()), None),
+    }
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,62 @@
+"""What an analysis is asked: the training, today's batch, the margin, the money. Valid once it is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memorymark.cost import Usage
+from memorymark.errors import UsageError
+from memorymark.request import Request
+from memorymark.search import NO_LIMIT
+
+DEFAULT_CURRENT = 16
+DEFAULT_MARGIN = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A request and what is to be found out about it; ``all_gpus`` asks for every GPU of the catalog."""
+
+    request: Request
+    current_batch_size: int = DEFAULT_CURRENT
+    max_batch: int | None = None
+    margin: float = DEFAULT_MARGIN
+    usage: Usage = field(default_factory=Usage)
+    price_per_hour: float | None = None
+    all_gpus: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive("--batch-size", self.current_batch_size)
+        require_positive("--max-batch", self.max_batch)
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin is a fraction from 0 to below 1, not {self.margin:g}.")
+        if self.price_per_hour is not None and not 0 <= self.price_per_hour < math.inf:
+            raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {self.price_per_hour:g}.")
+        target = self.request.target
+        if self.all_gpus and (target.gpu, target.device, target.memory_cap_bytes) != (None, "auto", None):
+            raise UsageError("--all-gpus predicts for every GPU as it is; drop --gpu, --device and --memory-gib.")
+        if self.all_gpus and self.price_per_hour is not None:
+            raise UsageError("--price-per-hour is for one GPU and --all-gpus takes the catalog's prices; drop one.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as JSON types; ``from_dict`` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Question:
+        """The question that ``to_dict`` wrote."""
+        return cls(**{**data, "request": Request.from_dict(data["request"]), "usage": Usage(**data["usage"])})
+
+
+def require_positive(option: str, value: int | None) -> None:
+    """Refuses what is no batch size; ``None`` is one that was not given."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{option} must be a whole number, not {value!r}.")
+    if value < 1:
+        raise UsageError(f"{option} must be 1 or more, not {value}.")
+    if value > NO_LIMIT:
+        raise UsageError(f"{option} can be at most {NO_LIMIT}, not {value}.")
