@@ -1,6 +1,11 @@
 import os
+import tempfile
 
 # One thread: steps take the same time whatever else the machine does, and so do the workers that the tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Some virtual machines announce AMX and then forbid it: bf16 products would end the process with SIGILL.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# The tests' analyses are nobody's history.
+os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
+os.environ.pop("MEMORYMARK_TOKEN", None)
+os.environ.pop("MEMORYMARK_SERVER", None)

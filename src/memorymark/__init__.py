@@ -9,10 +9,22 @@ Importing the package imports no torch; the first analysis does, in a process of
 """
 
 from memorymark.analysis import Analysis
+from memorymark.client import Client
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.engine import analyze, analyze_all_gpus, measure, predict
-from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
+from memorymark.errors import (
+    CannotPredictError,
+    DoesNotFitError,
+    HistoryError,
+    MemoryMarkError,
+    QueueFullError,
+    ServerError,
+    StoppedError,
+    UsageError,
+    WorkerError,
+)
+from memorymark.question import Question
 from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.target import Target
@@ -24,11 +36,17 @@ __all__ = [
     "Analysis",
     "Breakdown",
     "CannotPredictError",
+    "Client",
     "Comparison",
     "DoesNotFitError",
+    "HistoryError",
     "MemoryMarkError",
+    "Question",
+    "QueueFullError",
     "Recipe",
     "Request",
+    "ServerError",
+    "StoppedError",
     "Target",
     "Trial",
     "Usage",

@@ -14,9 +14,11 @@ import typer
 from memorymark.commands.analyze import analyze
 from memorymark.commands.doctor import doctor
 from memorymark.commands.gpus import gpus
+from memorymark.commands.history import compare, history
 from memorymark.commands.measure import measure
 from memorymark.commands.models import models
 from memorymark.commands.predict import predict
+from memorymark.commands.serve import serve
 from memorymark.commands.validate import app as validate_app
 from memorymark.errors import MemoryMarkError
 from memorymark.version import __version__
@@ -35,7 +37,7 @@ app = typer.Typer(
 for command in (analyze, measure, predict):
     app.command()(command)
 app.add_typer(validate_app, name="validate")
-for command in (models, gpus, doctor):
+for command in (models, gpus, doctor, history, compare, serve):
     app.command()(command)
 
 

@@ -52,3 +52,7 @@ class QueueFullError(MemoryMarkError):
 
 class StoppedError(MemoryMarkError):
     """The work was stopped before its end: somebody cancelled it, its time was up, or the service shut down."""
+
+
+class ServerError(MemoryMarkError):
+    """A service does not answer, or not as one does."""

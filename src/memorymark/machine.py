@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
 from memorymark.version import __version__
 
@@ -36,3 +37,8 @@ def _installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "none"
+
+
+def gpus_here() -> set[str]:
+    """The ids of the catalog's GPUs that this machine has."""
+    return {entry.id for state in nvml.gpus() if (entry := match_gpu(state.name))}

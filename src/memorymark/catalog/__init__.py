@@ -3,4 +3,13 @@
 from memorymark.catalog.gpus import GpuEntry, Price, all_gpus, find_gpu, match_gpu
 from memorymark.catalog.models import ModelEntry, all_models, find_model
 
-__all__ = ["GpuEntry", "ModelEntry", "Price", "all_gpus", "all_models", "find_gpu", "find_model", "match_gpu"]
+__all__ = [
+    "GpuEntry",
+    "ModelEntry",
+    "Price",
+    "all_gpus",
+    "all_models",
+    "find_gpu",
+    "find_model",
+    "match_gpu",
+]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 
 from memorymark import engine
+from memorymark.analysis import Analysis
+from memorymark.client import Client
 from memorymark.commands import options as o
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
+from memorymark.errors import MemoryMarkError
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
+
+Outcome = TypeVar("Outcome", Analysis | Comparison, MemoryMarkError)
 
 
 @o.takes_request
@@ -32,6 +38,12 @@ def analyze(
     all_gpus: Annotated[
         bool, typer.Option("--all-gpus", help="Predict for every GPU of the catalog: the fastest, the cheapest.")
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="Ask this service, such as http://gpu-box:5001.", envvar="MEMORYMARK_SERVER"),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="With --server: work it out again, even if known.")] = False,
+    no_history: Annotated[bool, typer.Option("--no-history", help="Do not keep the result in the history.")] = False,
 ) -> o.Answer:
     """Find the largest batch that trains, the one worth using, and what it saves.
 
@@ -48,7 +60,34 @@ def analyze(
         price_per_hour=price_per_hour,
         all_gpus=all_gpus,
     )
-    result = engine.answer(question, **run)
+    if server is not None:
+        result = Client(server).answer(question, fresh=fresh, **run)
+    else:
+        result = engine.answer(question, **run) if no_history else _remembered(question, run)
     if isinstance(result, Comparison):
         return o.Answer(result.to_dict(), lambda: print_comparison(result))
     return o.Answer(result.to_dict(), lambda: print_analysis(result))
+
+
+def _remembered(question: Question, run: o.Run) -> Analysis | Comparison:
+    """The answer, which is kept in the history; a history that cannot be written costs no answer."""
+    try:
+        from memorymark.history.recorder import Recorder
+    except ImportError:  # inside a training environment without a database library
+        return engine.answer(question, **run)
+
+    recorder = Recorder(question, run["on_event"])
+    try:
+        result = engine.answer(question, time_limit_seconds=run["time_limit_seconds"], on_event=recorder.on_event)
+    except MemoryMarkError as error:
+        _keep(recorder.failed, error)
+        raise
+    _keep(recorder.answered, result)
+    return result
+
+
+def _keep(write: Callable[[Outcome], None], outcome: Outcome) -> None:
+    try:
+        write(outcome)
+    except MemoryMarkError as error:
+        typer.echo(f"Not kept: {error}", err=True)

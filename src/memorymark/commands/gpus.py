@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memorymark.catalog import all_gpus, match_gpu
+from memorymark.catalog import all_gpus
 from memorymark.commands import options as o
-from memorymark.devices import nvml
+from memorymark.machine import gpus_here
 
 
 def gpus(as_json: o.Json = False) -> None:
@@ -12,7 +12,7 @@ def gpus(as_json: o.Json = False) -> None:
     from memorymark.render.json import print_json
     from memorymark.render.terminal import print_gpus
 
-    here = {entry.id for state in nvml.gpus() if (entry := match_gpu(state.name))}
+    here = gpus_here()
     if as_json:
         print_json({"gpus": [{**entry.to_dict(), "here": entry.id in here} for entry in all_gpus()]})
     else:

@@ -28,7 +28,22 @@ CURVE_WIDTH = 20
 # A smaller speedup than this is within what measurements differ by.
 WORTH_SAYING = 1.05
 # What people copy, which must not be cut in two.
-UNBROKEN = ("id", "GPU", "$/million", "price", "Hugging Face id", "parameters", "memory", "batch", "samples/s")
+UNBROKEN = (
+    "id",
+    "when",
+    "for",
+    "max",
+    "use",
+    "speedup",
+    "GPU",
+    "$/million",
+    "price",
+    "Hugging Face id",
+    "parameters",
+    "memory",
+    "batch",
+    "samples/s",
+)
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 PARTS = {
     "weights_bytes": "weights",
@@ -44,7 +59,7 @@ PARTS = {
 
 def print_analysis(result: Analysis) -> None:
     """The report of an analysis."""
-    console = _console()
+    console = make_console()
     console.print(_heading(result.request, result.info, result.source))
     console.print(_memory_bars(result, width=min(max(console.width - 64, 8), BAR_WIDTH)))
     console.print()
@@ -58,7 +73,7 @@ def print_analysis(result: Analysis) -> None:
 
 def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     """One trial."""
-    console = _console()
+    console = make_console()
     console.print(_heading(request, info, trial.source))
     if trial.failure is not None:
         console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {escape(trial.failure.message)}")
@@ -81,10 +96,10 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
 
 def print_comparison(result: Comparison) -> None:
     """The same training on every GPU, the fastest first."""
-    console = _console()
+    console = make_console()
     model, recipe = result.request.entry.name, result.request.recipe.describe()
     console.print(Padding(Text.assemble((model, "bold"), (f"  {recipe} · every GPU · predicted", "dim")), (1, 2)))
-    table = _table("GPU", "max", "use", "samples/s", "$/million", "price", "")
+    table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
     fastest, cheapest = result.fastest, result.cheapest
     for contender in result.contenders:
         analysis, price = contender.analysis, contender.gpu.price
@@ -115,9 +130,9 @@ def print_comparison(result: Comparison) -> None:
 
 def print_prediction_check(result: PredictionCheck) -> None:
     """Measured beside predicted."""
-    console = _console()
+    console = make_console()
     console.print(_heading(result.request, result.info, "measured and predicted"))
-    table = _table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
+    table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
     for measured, predicted in result.pairs:
         off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
         memory = (measured.peak_allocated_bytes, predicted.peak_allocated_bytes)
@@ -133,28 +148,28 @@ def print_prediction_check(result: PredictionCheck) -> None:
 
 def print_models(entries: Iterable[ModelEntry]) -> None:
     """The model catalog."""
-    table = _table("id", "name", "type", "parameters", "Hugging Face id", "description")
+    table = make_table("id", "name", "type", "parameters", "Hugging Face id", "description")
     for entry in entries:
         shown = (entry.id, entry.name, entry.type, f"{entry.parameters:,}", entry.huggingface_id, entry.description)
         table.add_row(*shown)
-    _console().print(table)
+    make_console().print(table)
 
 
 def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
     """The GPU catalog."""
-    table = _table("id", "name", "memory", "compute", "price used", "other prices")
+    table = make_table("id", "name", "memory", "compute", "price used", "other prices")
     for entry in entries:
         price = entry.price
         others = "; ".join(other.describe() for other in entry.prices if other != price)
         name = f"[green]{entry.name} (here)[/green]" if entry.id in here else entry.name
         memory = f"{gib(entry.memory_bytes):.1f} GiB"
         table.add_row(entry.id, name, memory, entry.compute_capability, price.describe() if price else "none", others)
-    _console().print(table)
+    make_console().print(table)
 
 
 def print_checks(checks: Sequence[Check]) -> None:
     """What the doctor found."""
-    console = _console()
+    console = make_console()
     marks = {"ok": "[green]✓[/green]", "warn": "[yellow]![/yellow]", "fail": "[red]✗[/red]"}
     for check in checks:
         console.print(f"{marks[check.status]} [bold]{check.name}[/bold]  {check.found}")
@@ -164,7 +179,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 def print_backward(result: BackwardCheck) -> None:
     """The three peaks and the verdict."""
-    console = _console()
+    console = make_console()
     rows = _facts()
     rows.add_row("forward only, no_grad", format_bytes(result.forward_bytes))
     rows.add_row("forward and backward", format_bytes(result.forward_backward_bytes))
@@ -177,8 +192,8 @@ def print_backward(result: BackwardCheck) -> None:
 
 def print_compile(result: CompileCheck) -> None:
     """Eager beside compiled."""
-    console = _console()
-    table = _table("", "eager", "compiled")
+    console = make_console()
+    table = make_table("", "eager", "compiled")
     pair = (result.eager, result.compiled)
     table.add_row("step", *(f"{1e3 * (t.step_seconds or 0):,.1f} ms" for t in pair))
     table.add_row("throughput", *(f"{t.samples_per_second or 0:,.1f} samples/s" for t in pair))
@@ -189,7 +204,8 @@ def print_compile(result: CompileCheck) -> None:
     console.print(f"  {result.speedup:.2f}x, compiled in {result.compile_seconds:.1f} s: {pays}.")
 
 
-def _console() -> Console:
+def make_console() -> Console:
+    """Where reports go."""
     return Console(highlight=False)
 
 
@@ -277,7 +293,7 @@ def _why_not_timed(result: Analysis) -> str:
 def _curve(result: Analysis, width: int) -> Table:
     timed = [trial for trial in result.curve if trial.samples_per_second]
     best = max((trial.samples_per_second or 0.0 for trial in timed), default=1.0)
-    table = _table("batch", "allocated", "reserved", "samples/s", "throughput", "", numbers=4)
+    table = make_table("batch", "allocated", "reserved", "samples/s", "throughput", "", numbers=4)
     for trial in timed:
         speed = trial.samples_per_second or 0.0
         marks = [
@@ -293,7 +309,7 @@ def _curve(result: Analysis, width: int) -> Table:
 
 
 def _breakdown(title: str, breakdown: Breakdown) -> Table:
-    table = _table(title, "")
+    table = make_table(title, "")
     for name, label in PARTS.items():
         size = getattr(breakdown, name)
         if size:
@@ -331,7 +347,7 @@ def _facts() -> Table:
     return table
 
 
-def _table(*columns: str, numbers: int = 0) -> Table:
+def make_table(*columns: str, numbers: int = 0) -> Table:
     """A table whose first ``numbers`` columns hold figures."""
     table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
     for index, column in enumerate(columns):

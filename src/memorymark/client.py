@@ -1,0 +1,266 @@
+"""A client of the service: the same questions and answers as here, worked out there."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from memorymark.analysis import Analysis
+from memorymark.comparison import Comparison
+from memorymark.errors import (
+    CannotPredictError,
+    DoesNotFitError,
+    MemoryMarkError,
+    QueueFullError,
+    ServerError,
+    StoppedError,
+    UsageError,
+    WorkerError,
+)
+from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
+from memorymark.question import Question
+from memorymark.trial import Trial
+from memorymark.units import GIB
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+DEFAULT_URL = "http://127.0.0.1:5001"
+TOKEN_VARIABLE = "MEMORYMARK_TOKEN"  # noqa: S105 - the name of a variable, not a token
+# A server sends something at least every 15 s; after this long it must be gone.
+SILENCE_SECONDS = 60.0
+RECONNECTS = 10
+RECONNECT_SECONDS = 1.0
+ERRORS_BY_KIND: dict[str | None, type[MemoryMarkError]] = {
+    "usage": UsageError,
+    "does_not_fit": DoesNotFitError,
+    "cannot_predict": CannotPredictError,
+    "worker": WorkerError,
+    "time_limit": WorkerError,
+    "stopped": StoppedError,
+}
+ERRORS_BY_STATUS: dict[int, type[MemoryMarkError]] = {
+    400: UsageError,
+    401: UsageError,
+    403: UsageError,
+    429: QueueFullError,
+}
+
+
+@dataclass(frozen=True)
+class RemoteJob:
+    """A job as the server tells it; ``document`` has everything, the rest is what is asked for most."""
+
+    id: str
+    state: str
+    error: str | None
+    document: dict[str, Any]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state not in ("queued", "running")
+
+    def result(self) -> Analysis | Comparison:
+        """The answer; raises what kept it from being found."""
+        found = self.document.get("result")
+        if found is None:
+            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), MemoryMarkError)
+            raise kind(self.error or f"job {self.id} is still {self.state}.")
+        return Comparison.from_dict(found) if "analyses" in found else Analysis.from_dict(found)
+
+
+class Client:
+    """Talks to a MemoryMark service.
+
+    client = Client("http://gpu-box:5001", token="...")
+    result = client.answer(Question(request=Request(model="bert")))
+
+    The token may also come from the variable MEMORYMARK_TOKEN.
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, *, token: str | None = None, timeout_seconds: float = 30.0) -> None:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is no address of a server; give one such as {DEFAULT_URL}.")
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._timeout_seconds = timeout_seconds
+        token = token or os.environ.get(TOKEN_VARIABLE)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def health(self) -> dict[str, Any]:
+        """How the service is."""
+        return self._call("GET", "/health")
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models it knows by name."""
+        models: list[dict[str, Any]] = self._call("GET", "/models")["models"]
+        return models
+
+    def gpus(self) -> list[dict[str, Any]]:
+        """The GPUs it knows by name; ``here`` marks its own."""
+        gpus: list[dict[str, Any]] = self._call("GET", "/gpus")["gpus"]
+        return gpus
+
+    def answer(
+        self,
+        question: Question,
+        *,
+        fresh: bool = False,
+        time_limit_seconds: float | None = None,
+        on_event: OnEvent = ignore,
+    ) -> Analysis | Comparison:
+        """Asks, listens while it is worked out, and gives the answer."""
+        job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
+        if not job.is_finished:
+            for event in self.events(job.id):
+                _tell(on_event, event)
+            job = self.job(job.id)
+        return job.result()
+
+    def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> RemoteJob:
+        """Asks without waiting."""
+        return _job(self._call("POST", "/jobs", as_body(question, fresh=fresh, time_limit=time_limit_seconds))["job"])
+
+    def job(self, job_id: str) -> RemoteJob:
+        """A job as it is now."""
+        return _job(self._call("GET", f"/jobs/{quote(job_id, safe='')}")["job"])
+
+    def jobs(self, *, model: str | None = None, state: str | None = None, limit: int = 50) -> list[RemoteJob]:
+        """Past jobs without their results, the latest first."""
+        asked = {"model": model, "state": state, "limit": limit}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return [_job(document) for document in self._call("GET", f"/jobs?{query}")["jobs"]]
+
+    def cancel(self, job_id: str) -> RemoteJob:
+        """Stops a job that waits or runs."""
+        return _job(self._call("DELETE", f"/jobs/{quote(job_id, safe='')}")["job"])
+
+    def events(self, job_id: str, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Every event of a job as it happens, until its last; connects again where the stream breaks."""
+        tries = 0
+        while tries <= RECONNECTS:
+            try:
+                for event in self._stream(job_id, after):
+                    after, tries = event["id"], 0
+                    yield event
+                    if event["event"] in ("result", "error"):
+                        return
+                if self.job(job_id).is_finished:
+                    return
+            except ServerError:
+                if tries == RECONNECTS:
+                    raise
+                time.sleep(RECONNECT_SECONDS)
+            tries += 1
+
+    def _stream(self, job_id: str, after: int) -> Iterator[dict[str, Any]]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        path = f"/jobs/{quote(job_id, safe='')}/events"
+        with self._open("GET", path, headers=headers, timeout_seconds=SILENCE_SECONDS) as response:
+            try:
+                for line in response:
+                    if line.startswith(b"data: "):
+                        yield json.loads(line[len(b"data: ") :])
+            except (OSError, ValueError) as error:
+                raise ServerError(f"the connection to {self.url} broke: {error}.") from None
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        with self._open(method, path, body, timeout_seconds=self._timeout_seconds) as response:
+            try:
+                answer: dict[str, Any] = json.load(response)
+            except (OSError, ValueError):
+                raise ServerError(f"what answers at {self.url} is no MemoryMark server; check the address.") from None
+            return answer
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        timeout_seconds: float,
+    ) -> HTTPResponse:
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request, urlopen
+
+        data = None if body is None else json.dumps(body).encode()
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        request = Request(  # noqa: S310 - the scheme was checked
+            self.url + path, data=data, method=method, headers={**self._headers, **kind, **(headers or {})}
+        )
+        try:
+            response: HTTPResponse = urlopen(request, timeout=timeout_seconds)  # noqa: S310
+        except HTTPError as error:
+            with error:
+                raise _raised(error.code, error.read()) from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise ServerError(
+                f"no server answers at {self.url} ({reason}); start one with `memorymark serve`, or check the address."
+            ) from None
+        return response
+
+
+def as_body(question: Question, *, fresh: bool = False, time_limit: float | None = None) -> dict[str, Any]:
+    """The question as the body of ``POST /jobs``."""
+    request, recipe, target = question.request, question.request.recipe, question.request.target
+    body = {
+        "model_name": request.model,
+        "gpu": target.gpu,
+        "device": target.device,
+        "precision": recipe.precision,
+        "optimizer": recipe.optimizer,
+        "fused": recipe.fused,
+        "gradient_checkpointing": recipe.gradient_checkpointing,
+        "compile": recipe.compile,
+        "channels_last": recipe.channels_last,
+        "tf32": recipe.tf32,
+        "eval_mode": not recipe.train_mode,
+        "loss": recipe.loss,
+        "accumulate": recipe.accumulation_steps,
+        "seq_len": request.seq_len,
+        "image_size": request.image_size,
+        "small": request.small,
+        "batch_size": question.current_batch_size,
+        "max_batch": question.max_batch,
+        "memory_gib": None if target.memory_cap_bytes is None else target.memory_cap_bytes / GIB,
+        "margin": question.margin,
+        "price_per_hour": question.price_per_hour,
+        "hours_per_run": question.usage.hours_per_run,
+        "runs_per_year": question.usage.runs_per_year,
+        "people": question.usage.people,
+        "fresh": fresh,
+        "time_limit": time_limit,
+        "all_gpus": question.all_gpus,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _job(document: dict[str, Any]) -> RemoteJob:
+    return RemoteJob(document["id"], document["state"], document["error"], document)
+
+
+def _tell(on_event: OnEvent, event: dict[str, Any]) -> None:
+    data = event["data"]
+    if event["event"] == "stage":
+        on_event(StageStarted(data["stage"], data["message"]))
+    elif event["event"] == "trial":
+        on_event(TrialFinished(data["stage"], Trial.from_dict(data["trial"])))
+    elif event["event"] == "state" and data["state"] == "queued":
+        on_event(StageStarted("start", "waiting in line"))
+
+
+def _raised(status: int, body: bytes) -> MemoryMarkError:
+    try:
+        answer = json.loads(body)
+        sentence, kind = str(answer["error"]), answer.get("kind")
+    except (ValueError, KeyError, TypeError):
+        return ServerError(f"the server answered with status {status} and no word; is it a MemoryMark server?")
+    return (ERRORS_BY_KIND.get(kind) or ERRORS_BY_STATUS.get(status) or ServerError)(sentence)

@@ -1,0 +1,90 @@
+"""``memorymark history`` and ``memorymark compare``: what was found before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memorymark.analysis import Analysis
+from memorymark.commands import options as o
+from memorymark.errors import UsageError
+
+if TYPE_CHECKING:
+    from memorymark.history import Job
+
+Database = Annotated[str, typer.Option("--database", help="The history's database as a URL; yours if left out.")]
+
+
+def history(
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Show this one; the start of its id is enough.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Only this model.", autocompletion=o.complete_model)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="At most so many.", min=1)] = 20,
+    database: Database = "",
+    as_json: o.Json = False,
+) -> None:
+    """List past analyses, the latest first, or show one again."""
+    from memorymark.catalog import find_model
+    from memorymark.history import Store, default_url
+    from memorymark.history.views import summary, whole
+    from memorymark.render.history import print_history
+    from memorymark.render.json import print_json
+
+    store = Store(database or default_url())
+    if job is None:
+        found = store.jobs(model=find_model(model).id if model else None, limit=limit)
+        if as_json:
+            print_json({"jobs": [summary(*one) for one in found]})
+        else:
+            print_history(found)
+        return
+    one = store.find(job)
+    if as_json:
+        print_json(whole(one, None))
+    else:
+        _show(one)
+
+
+def compare(
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB JOB...", help="Ids, or their starts, as history lists them.")
+    ],
+    database: Database = "",
+    as_json: o.Json = False,
+) -> None:
+    """Put two or more past analyses side by side."""
+    from memorymark.history import Store, default_url
+    from memorymark.render.history import print_side_by_side
+    from memorymark.render.json import print_json
+
+    if len(jobs) < 2:
+        raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
+    store = Store(database or default_url())
+    analyses = {found.id: _analysis(found) for found in map(store.find, jobs)}
+    if as_json:
+        print_json({"analyses": {job_id: analysis.to_dict() for job_id, analysis in analyses.items()}})
+    else:
+        print_side_by_side(analyses)
+
+
+def _show(job: Job) -> None:
+    from memorymark.comparison import Comparison
+    from memorymark.render.terminal import print_analysis, print_comparison
+
+    if job.question.all_gpus and job.result is not None:
+        print_comparison(Comparison.from_dict(job.result))
+    else:
+        print_analysis(_analysis(job))
+
+
+def _analysis(job: Job) -> Analysis:
+    result: dict[str, Any] | None = job.result
+    if result is None:
+        raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
+    if job.question.all_gpus:
+        raise UsageError(f"job {job.id} already compares every GPU; `memorymark history {job.id}` shows it.")
+    return Analysis.from_dict(result)

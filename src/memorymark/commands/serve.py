@@ -1,0 +1,71 @@
+"""``memorymark serve``: the service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DEFAULT_PORT = 5001
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")] = False,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="MEMORYMARK_TOKEN", help="What callers must send; best given by the variable."),
+    ] = None,
+    open_to_all: Annotated[
+        bool, typer.Option("--open-to-all", help="Listen on other addresses without a token.")
+    ] = False,
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", help="A site whose pages may call; may be given several times.")
+    ] = None,
+    database: Annotated[
+        str, typer.Option("--database", help="The history's database as a URL; a file of yours if left out.")
+    ] = "",
+    queue_size: Annotated[int, typer.Option("--queue-size", help="Jobs that may wait.")] = 1000,
+    prediction_workers: Annotated[
+        int | None, typer.Option("--prediction-workers", help="Predictions at a time; by the processors if left out.")
+    ] = None,
+    job_seconds: Annotated[float, typer.Option("--job-seconds", help="The longest a job may take.")] = 600.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log problems only.")] = False,
+) -> None:
+    """Serve the dashboard and the HTTP interface from this machine, until Ctrl-C.
+
+    Logs are JSON lines on stderr.
+    """
+    import logging
+
+    from memorymark.server.logs import log_to_stderr
+    from memorymark.server.serve import Service
+    from memorymark.server.serve import serve as run
+    from memorymark.server.settings import Settings
+
+    chosen = {} if prediction_workers is None else {"prediction_workers": prediction_workers}
+    settings = Settings(
+        host=host,
+        port=port,
+        database=database,
+        token=token,
+        open_to_all=open_to_all,
+        origins=tuple(origin or ()),
+        queue_size=queue_size,
+        job_seconds=job_seconds,
+        **chosen,
+    )
+    log_to_stderr(logging.WARNING if quiet else logging.INFO)
+
+    def on_ready(service: Service) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{service.port}"
+        typer.echo(f"MemoryMark is ready at {url} · documentation at {url}/openapi/swagger · Ctrl-C ends it")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    typer.echo("starting a worker …", err=True)
+    run(settings, on_ready)

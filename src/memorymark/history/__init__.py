@@ -1,0 +1,6 @@
+"""What was asked and found, kept in a database: every job with its events and its result."""
+
+from memorymark.history.job import Job, JobEvent, new_job
+from memorymark.history.store import Store, default_url
+
+__all__ = ["Job", "JobEvent", "Store", "default_url", "new_job"]

@@ -1,0 +1,110 @@
+"""One question on its way to an answer, and what happened on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError
+from memorymark.machine import describe_machine, versions
+from memorymark.question import Question
+
+Origin = Literal["http", "cli"]
+State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+ErrorKind = Literal["usage", "does_not_fit", "cannot_predict", "worker", "time_limit", "stopped", "internal"]
+UNFINISHED: tuple[State, ...] = ("queued", "running")
+# What a list shows of a result without carrying all of it.
+HEADLINE = (
+    "gpu_name",
+    "source",
+    "max_batch_size",
+    "recommended_batch_size",
+    "speedup",
+    "cost_savings_annual",
+    "fastest",
+    "cheapest",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A question, where its answer stands, and the machine and versions that answer it.
+
+    ``key`` is the same for the same question on the same machine with the same versions: an answer to one is an answer
+    to the other. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are seconds since 1970.
+    """
+
+    id: str
+    origin: Origin
+    question: Question
+    key: str
+    created_at: float
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    state: State = "queued"
+    started_at: float | None = None
+    finished_at: float | None = None
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    result: dict[str, Any] | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state not in UNFINISHED
+
+    @property
+    def target_name(self) -> str:
+        """The GPU it is for, in a word: a name of the catalog, a device here, or all GPUs."""
+        target = self.question.request.target
+        return "all" if self.question.all_gpus else target.gpu or target.device
+
+    @property
+    def headline(self) -> dict[str, Any] | None:
+        """The numbers of the result that a list shows."""
+        return {name: self.result.get(name) for name in HEADLINE} if self.result else None
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """Something that happened to a job: ``state``, ``stage``, ``trial``, and last ``result`` or ``error``."""
+
+    number: int
+    event: str
+    data: dict[str, Any]
+    at: float
+
+
+def new_job(question: Question, origin: Origin) -> Job:
+    """A job that nobody has begun."""
+    machine, tools = describe_machine(), versions()
+    return Job(
+        id=uuid.uuid4().hex[:12],
+        origin=origin,
+        question=question,
+        key=_key(question, tools, machine),
+        created_at=time.time(),
+        versions=tools,
+        machine=machine,
+    )
+
+
+def error_kind(error: MemoryMarkError) -> ErrorKind:
+    """The sort of failure that an error is."""
+    kinds: dict[type[MemoryMarkError], ErrorKind] = {
+        UsageError: "usage",
+        DoesNotFitError: "does_not_fit",
+        CannotPredictError: "cannot_predict",
+    }
+    return kinds.get(type(error), "worker")
+
+
+def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:
+    is_predicted = question.all_gpus or question.request.target.gpu is not None
+    place = None if is_predicted else machine
+    text = json.dumps([question.to_dict(), tools, place], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,42 @@
+"""The tables as they are now; ``migrations`` holds how they came to be."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("origin", String(16), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("key", String(64), nullable=False),
+    Column("question", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("finished_at", Float),
+    Column("error", Text),
+    Column("error_kind", String(32)),
+    Column("headline", JSON),
+    Column("result", JSON),
+    Column("versions", JSON, nullable=False),
+    Column("machine", JSON, nullable=False),
+    Index("jobs_by_key", "key", "state"),
+    Index("jobs_by_model", "model"),
+    Index("jobs_by_state", "state"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("job_id", String(32), ForeignKey("jobs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("event", String(16), nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)

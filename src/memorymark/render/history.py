@@ -1,0 +1,79 @@
+"""Past analyses for people, on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from memorymark.analysis import Analysis
+from memorymark.history import Job
+from memorymark.render.terminal import make_console, make_table
+from memorymark.units import format_bytes
+
+
+def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
+    """A line for each job, the latest first."""
+    console = make_console()
+    if not jobs:
+        console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
+        return
+    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup", "")
+    for job, headline in jobs:
+        request, numbers = job.question.request, headline or {}
+        speedup = numbers.get("speedup")
+        table.add_row(
+            job.id,
+            f"{datetime.fromtimestamp(job.created_at):%Y-%m-%d %H:%M}",
+            request.entry.id,
+            job.target_name,
+            request.recipe.describe(),
+            _shown(numbers.get("max_batch_size")),
+            _shown(numbers.get("recommended_batch_size")),
+            f"{speedup:.2f}x" if speedup else "",
+            _outcome(job, numbers),
+        )
+    console.print(table)
+
+
+def print_side_by_side(analyses: dict[str, Analysis]) -> None:
+    """The numbers of several analyses in columns."""
+    console = make_console()
+    table = make_table("", *analyses)
+    several = analyses.values()
+    rows = {
+        "model": [one.request.entry.name for one in several],
+        "sample": [one.info.sample for one in several],
+        "recipe": [one.request.recipe.describe() for one in several],
+        "for": [f"{one.info.device_name}, {format_bytes(one.target_bytes)}" for one in several],
+        "source": [one.source for one in several],
+        "maximum batch": [str(one.max_batch_size) for one in several],
+        "recommended batch": [_shown(one.recommended.batch_size if one.recommended else None) for one in several],
+        "samples/s there": [_speed(one) for one in several],
+        "speedup over today": [f"{one.speedup:.2f}x" if one.speedup else "" for one in several],
+        "peak at maximum": [format_bytes(one.maximum.peak_allocated_bytes) for one in several],
+        "saves a year": [f"${one.savings.per_year_usd:,.0f}" if one.savings else "" for one in several],
+    }
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    console.print(table)
+    if len({one.source for one in several}) > 1:
+        console.print(Padding(Text("Measured and predicted numbers stand side by side here.", style="dim"), (0, 2)))
+
+
+def _speed(analysis: Analysis) -> str:
+    best = analysis.recommended
+    return f"{best.samples_per_second:,.1f}" if best and best.samples_per_second else ""
+
+
+def _shown(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _outcome(job: Job, headline: dict[str, Any]) -> str:
+    if job.state == "done":
+        return str(headline.get("source") or "")
+    return f"[red]{job.state}[/red]" if job.state == "failed" else f"[yellow]{job.state}[/yellow]"

@@ -1,0 +1,1 @@
+"""The service: one MemoryMark beside the GPUs, used from browsers and scripts."""

@@ -1,0 +1,106 @@
+"""How answers and errors look over HTTP: always JSON, always with a status, never with internals."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+from flask import Flask, Response, jsonify, make_response
+from pydantic import ValidationError
+from werkzeug.exceptions import HTTPException
+
+from memorymark.catalog import all_models
+from memorymark.errors import (
+    CannotPredictError,
+    DoesNotFitError,
+    HistoryError,
+    MemoryMarkError,
+    QueueFullError,
+    StoppedError,
+    UsageError,
+)
+from memorymark.history.job import ErrorKind
+from memorymark.history.views import over_http
+
+log = logging.getLogger(__name__)
+
+MODELS = ", ".join(entry.id for entry in all_models())
+NO_OBJECT = f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; the models are {MODELS}.'
+STATUS_BY_ERROR: dict[type[MemoryMarkError], int] = {
+    UsageError: 400,
+    DoesNotFitError: 422,
+    CannotPredictError: 422,
+    QueueFullError: 429,
+    HistoryError: 503,
+    StoppedError: 503,
+}
+STATUS_BY_KIND: dict[ErrorKind | None, int] = {
+    "usage": 400,
+    "does_not_fit": 422,
+    "cannot_predict": 422,
+    "worker": 500,
+    "internal": 500,
+    "time_limit": 504,
+    "stopped": 503,
+    None: 409,
+}
+RETRY_AFTER_SECONDS = {429: 10, 503: 5}
+
+
+def success(status: int = 200, **fields: Any) -> Response:
+    """An answer."""
+    return make_response(jsonify(status="success", **fields), status)
+
+
+def failure(status: int, sentence: str, **fields: Any) -> Response:
+    """An error: one sentence that says what to do."""
+    response = make_response(jsonify(status="error", error=over_http(sentence), **fields), status)
+    if status in RETRY_AFTER_SECONDS:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS[status])
+    return response
+
+
+def invalid(error: ValidationError) -> Response:
+    """What the body or the query does not keep to, the first fault of it, in words."""
+    fault = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    if field == "model_name" and fault["type"] == "missing":
+        return failure(400, f"model_name is missing; name one of {MODELS}.")
+    if fault["type"] == "extra_forbidden":
+        return failure(400, f"there is no field {field!r}; see the documentation at /openapi/swagger.")
+    if not field:
+        return failure(400, NO_OBJECT)
+    return failure(400, f"{field}: {fault['msg'][:1].lower()}{fault['msg'][1:]}.")
+
+
+def explain_errors(app: Flask) -> None:
+    """Gives every error the same shape."""
+
+    @app.errorhandler(MemoryMarkError)
+    def known(error: MemoryMarkError) -> Response:
+        status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
+        return failure(status, str(error))
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
+        if error.response is not None:
+            return cast("Response", error.response)
+        sentences = {
+            404: "there is nothing here; GET / lists what there is.",
+            405: "this address does not take that method; GET / lists what there is.",
+            413: "the body is too large; a question needs a few hundred bytes.",
+            415: "send JSON, with the header Content-Type: application/json.",
+        }
+        code = error.code or 500
+        is_ours = code in (401, 403)
+        response = failure(code, (error.description if is_ours else None) or sentences.get(code) or f"{error.name}.")
+        if code == 401:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        if code == 405:
+            response.headers["Allow"] = dict(error.get_headers()).get("Allow", "GET")
+        return response
+
+    @app.errorhandler(Exception)
+    def unknown(_: Exception) -> Response:
+        log.exception("a request failed")
+        return failure(500, "something went wrong inside the service; its log says what.")

@@ -1,0 +1,116 @@
+"""Addresses that take work and tell what becomes of it."""
+
+from __future__ import annotations
+
+from flask import Response, request
+from flask_openapi3.openapi import OpenAPI
+from werkzeug.exceptions import NotFound
+
+from memorymark.catalog import find_model
+from memorymark.history import Job, views
+from memorymark.server import schemas
+from memorymark.server.answers import STATUS_BY_KIND, failure, success
+from memorymark.server.event_stream import EventStreams
+from memorymark.server.jobs import Jobs, Submitted
+from memorymark.server.metrics import Metrics
+from memorymark.server.routes import GUARDED, JOBS, WORK, answers
+
+STREAM = "text/event-stream"
+EVENTS = {
+    "description": "Server-sent events, or with Accept: application/json those so far.",
+    "content": {
+        STREAM: {"schema": {"type": "string"}},
+        "application/json": {"schema": schemas.EventsAnswer.model_json_schema()},
+    },
+}
+
+
+def add_job_routes(
+    app: OpenAPI, jobs: Jobs, metrics: Metrics, streams: EventStreams, *, longest_wait_seconds: float
+) -> None:
+    """Adds them to the app; ``POST /analyze`` waits no longer than ``longest_wait_seconds``."""
+
+    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
+        asked = jobs.submit(body.question(all_gpus=all_gpus), fresh=body.fresh, time_limit_seconds=body.time_limit)
+        if not asked.is_new:
+            metrics.reused.inc()
+        return asked
+
+    def existing(job_id: str) -> Job:
+        job = jobs.get(job_id) if job_id.isalnum() and job_id.isascii() else None
+        if job is None:
+            raise NotFound
+        return job
+
+    @app.post(
+        "/analyze",
+        tags=[WORK],
+        responses=answers(413, 415, 429, 503, *STATUS_BY_KIND.values(), ok=schemas.AnalyzeAnswer),
+        summary="Analyze a training and wait for the answer",
+        **GUARDED,
+    )
+    def analyze(body: schemas.AnalyzeBody) -> Response:
+        asked = submitted(body).job
+        job = asked if asked.is_finished else jobs.wait(asked.id, longest_wait_seconds)
+        if job is None or not job.is_finished:
+            sentence = "the answer takes longer than this call may wait; GET /jobs/<job_id> will have it."
+            return failure(504, sentence, kind="time_limit", job_id=asked.id)
+        if job.result is None:
+            return failure(STATUS_BY_KIND[job.error_kind], job.error or "", kind=job.error_kind, job_id=job.id)
+        return success(job_id=job.id, data=job.result)
+
+    @app.post(
+        "/jobs",
+        tags=[JOBS],
+        responses=answers(413, 415, 429, 503, ok=schemas.JobAnswer, accepted=schemas.JobAnswer),
+        summary="Ask for an analysis without waiting",
+        **GUARDED,
+    )
+    def submit(body: schemas.JobBody) -> Response:
+        asked = submitted(body, all_gpus=body.all_gpus)
+        view = views.whole(asked.job, jobs.position(asked.job.id))
+        response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
+        response.headers["Location"] = f"/jobs/{asked.job.id}"
+        return response
+
+    @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
+    def list_jobs(query: schemas.JobsQuery) -> Response:
+        model = find_model(query.model).id if query.model is not None else None
+        found = jobs.store.jobs(model=model, state=query.state, limit=query.limit, before=query.before)
+        more = found[-1][0].id if len(found) == query.limit else None
+        return success(jobs=[views.summary(job, headline) for job, headline in found], next=more)
+
+    @app.get("/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="One job", **GUARDED)
+    def show(path: schemas.JobPath) -> Response:
+        job = existing(path.job_id)
+        return success(reused=False, job=views.whole(job, jobs.position(job.id)))
+
+    @app.delete(
+        "/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="Cancel a job", **GUARDED
+    )
+    def cancel(path: schemas.JobPath) -> Response:
+        job = existing(path.job_id)
+        return success(reused=False, job=views.whole(jobs.cancel(job.id) or job, None))
+
+    @app.get(
+        "/jobs/<job_id>/events",
+        tags=[JOBS],
+        responses=answers(404, 429, ok=EVENTS, empty=None),
+        summary="What happens to a job, as it happens",
+        **GUARDED,
+    )
+    def events(path: schemas.JobPath, query: schemas.EventsQuery) -> Response:
+        job = existing(path.job_id)
+        after = max(query.after, _last_event_id())
+        if request.accept_mimetypes.best_match([STREAM, "application/json"]) == "application/json":
+            happened = jobs.events(job, after)
+            state = (jobs.get(job.id) or job).state
+            return success(state=state, events=[views.happened(event) for event in happened])
+        if job.is_finished and not jobs.events(job, after):
+            return Response(status=204)  # so that a browser's EventSource does not come again
+        return Response(streams.open(job, after), content_type=f"{STREAM}; charset=utf-8")
+
+
+def _last_event_id() -> int:
+    given = request.headers.get("Last-Event-ID", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0

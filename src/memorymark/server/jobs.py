@@ -1,0 +1,213 @@
+"""The line of jobs: who waits, who runs, and what becomes of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memorymark.errors import QueueFullError, StoppedError, UsageError
+from memorymark.history import Job, JobEvent, Store, new_job
+from memorymark.question import Question
+from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane, ended
+from memorymark.server.live_job import LiveJob, with_result
+from memorymark.target import default_gpu_target
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job as it stands right after it was asked for; ``is_new`` is false where an earlier answer was there."""
+
+    job: Job
+    is_new: bool
+
+
+class Jobs:
+    """Takes questions, has lanes answer them in the order of their arrival, and remembers everything in the history."""
+
+    def __init__(self, store: Store, lanes: Sequence[Lane], *, queue_size: int, max_seconds: float) -> None:
+        self.store, self.lanes = store, lanes
+        self.queue_size, self._max_seconds = queue_size, max_seconds
+        self._line: list[LiveJob] = []
+        self._live: dict[str, LiveJob] = {}
+        self._arrived = threading.Condition()
+        self._stopping = threading.Event()
+        self.ended: Counter[str] = Counter()
+        for lane in lanes:
+            lane.line = self
+
+    def start(self) -> None:
+        """Puts what an earlier server left behind in order, and starts to work."""
+        for job in self.store.unfinished():
+            live = LiveJob(job, self.store, fresh=False, time_limit_seconds=self._max_seconds)
+            live.resume()
+            if job.state == "running":
+                live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
+            else:
+                self._live[job.id] = live
+                self._line.append(live)
+        for lane in self.lanes:
+            lane.start()
+        threading.Thread(target=self._save_what_could_not_be, daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends what runs and marks it so; what waits is kept for the next start."""
+        self._stopping.set()
+        with self._arrived:
+            self._arrived.notify_all()
+        for lane in self.lanes:
+            if lane.running is not None:
+                lane.running.lease.stop(SHUTDOWN)
+        for lane in self.lanes:
+            lane.workers.stop()
+        for lane in self.lanes:
+            if lane.ident is not None:
+                lane.join(STOP_SECONDS)
+        for live in list(self._live.values()):
+            live.wake()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the service is shutting down."""
+        return self._stopping.is_set()
+
+    def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> Submitted:
+        """Puts a question in line, or finds the answer that is already there, unless a ``fresh`` one is wanted."""
+        job = new_job(self._resolved(question), "http")
+        if not fresh and (known := self.store.answered(job.key)) is not None:
+            return Submitted(known, is_new=False)
+        limit = min(time_limit_seconds or self._max_seconds, self._max_seconds)
+        live = LiveJob(job, self.store, fresh=fresh, time_limit_seconds=limit)
+        with self._arrived:
+            if self.is_stopping:
+                raise StoppedError("the service is shutting down; ask again in a moment.")
+            if len(self._line) >= self.queue_size:
+                raise QueueFullError(f"{len(self._line)} jobs are waiting and no more are taken; ask again later.")
+            live.add()
+            self._live[job.id] = live
+            self._line.append(live)
+            self._arrived.notify_all()
+        log.info("job queued", extra={"job": job.id, "model": job.question.request.model, "target": job.target_name})
+        return Submitted(job, is_new=True)
+
+    def get(self, job_id: str) -> Job | None:
+        """The job with this id, as it is now."""
+        live = self._live.get(job_id)
+        return live.job if live is not None else self.store.job(job_id)
+
+    def position(self, job_id: str) -> int | None:
+        """How many jobs come before this one and it itself; ``None`` if it does not wait."""
+        with self._arrived:
+            return next((place for place, live in enumerate(self._line, 1) if live.job.id == job_id), None)
+
+    def cancel(self, job_id: str) -> Job | None:
+        """Stops a job that waits or runs; one that is finished stays as it is."""
+        with self._arrived:
+            live = self._live.get(job_id)
+            waits = live is not None and live in self._line
+            if live is not None and waits:
+                self._line.remove(live)
+        if live is None:
+            return self.store.job(job_id)
+        live.lease.stop(CANCELLED)
+        if waits:
+            live.tell("error", **ended("cancelled", None, "cancelled."))
+            self.finish(live)
+        return live.wait(STOP_SECONDS)
+
+    def wait(self, job_id: str, seconds: float) -> Job | None:
+        """The job as soon as it is finished, or as it is after so long."""
+        live = self._live.get(job_id)
+        return live.wait(seconds) if live is not None else self.store.job(job_id)
+
+    def events(self, job: Job, after: int = 0) -> list[JobEvent]:
+        """What has happened to a job after the event with this number."""
+        live = self._live.get(job.id)
+        if live is not None:
+            return live.events(after)
+        return [with_result(event, job) for event in self.store.events(job.id, after)]
+
+    def watch(self, job: Job, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
+        """Events as they come, an empty list whenever nothing came for a while; ends with the job or the service."""
+        live = self._live.get(job.id)
+        if live is None:
+            yield self.events(self.store.job(job.id) or job, after)
+            return
+        for happened in live.watch(after, heartbeat_seconds):
+            yield happened
+            if self.is_stopping:
+                return
+
+    def status(self) -> dict[str, Any]:
+        """What the line and the lanes hold."""
+        running = [lane.running for lane in self.lanes]
+        return {
+            "queue": {
+                "waiting": len(self._line),
+                "running": sum(job is not None for job in running),
+                "limit": self.queue_size,
+            },
+            "workers": [_lane_status(lane) for lane in self.lanes],
+            "unsaved": sum(not live.is_saved for live in list(self._live.values())),
+        }
+
+    def _resolved(self, question: Question) -> Question:
+        """The question for a device that is here, or else for a GPU to predict for."""
+        target = question.request.target
+        if question.all_gpus or target.gpu is not None:
+            return question
+        if any(lane.accepts(question) for lane in self.lanes):
+            return question
+        if target.device != "auto":
+            here = ", ".join(lane.device for lane in self.lanes if lane.device)
+            raise UsageError(f"there is no {target.device} here, only {here}; name a GPU to predict for with --gpu.")
+        request = replace(question.request, target=default_gpu_target(target))
+        return replace(question, request=request)
+
+    def take(self, lane: Lane) -> LiveJob | None:
+        """The next job for a lane, as soon as there is one; ``None`` when the service shuts down."""
+        with self._arrived:
+            while not self.is_stopping:
+                for live in self._line:
+                    if lane.accepts(live.job.question):
+                        self._line.remove(live)
+                        lane.running = live
+                        return live
+                self._arrived.wait()
+        return None
+
+    def answered(self, live: LiveJob) -> Job | None:
+        """An answer to the same question that came while the job waited."""
+        return None if live.fresh else self.store.answered(live.job.key)
+
+    def finish(self, live: LiveJob) -> None:
+        """A job has ended; what is written down need not be kept in memory."""
+        self.ended[live.job.state] += 1
+        if live.is_saved:
+            self._live.pop(live.job.id, None)
+
+    def _save_what_could_not_be(self) -> None:
+        """A full disk must not cost an answer: it is written as soon as there is room."""
+        while not self._stopping.wait(RETRY_SECONDS):
+            for live in list(self._live.values()):
+                if not live.is_saved and live.save() and live.job.is_finished:
+                    self._live.pop(live.job.id, None)
+
+
+def _lane_status(lane: Lane) -> dict[str, Any]:
+    running, waiting = lane.running, lane.workers.state
+    return {
+        "name": lane.name,
+        "device": lane.device or "prediction",
+        "state": "busy" if running is not None else "idle" if waiting in ("none", "ready") else waiting,
+        "pid": running.lease.pid if running is not None else lane.workers.pid,
+        "job": running.job.id if running is not None else None,
+    }

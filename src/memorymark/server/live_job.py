@@ -1,0 +1,96 @@
+"""A job that waits or runs now: its record, its events, and those who listen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from memorymark.errors import HistoryError
+from memorymark.history import Job, JobEvent, Store
+from memorymark.server.warm_workers import Lease
+
+
+class LiveJob:
+    """The one place where a job changes. What changes is written to the history first and told to listeners then."""
+
+    def __init__(self, job: Job, store: Store, *, fresh: bool, time_limit_seconds: float) -> None:
+        self.job, self.fresh, self.time_limit_seconds = job, fresh, time_limit_seconds
+        self.lease = Lease()
+        self._store = store
+        self._changed = threading.Condition()
+        self._events: list[JobEvent] = []
+        self._unsaved: list[JobEvent] = []
+        self.is_saved = True
+
+    def add(self) -> None:
+        """Writes the new job; it is not accepted before this returns."""
+        first = self._next_event("state", {"state": self.job.state})
+        self._store.add(self.job, [first])
+        self._events.append(first)
+
+    def resume(self) -> None:
+        """Goes on with a job that an earlier server wrote."""
+        self._events = self._store.events(self.job.id)
+
+    def tell(self, event: str, data: dict[str, Any], **changes: Any) -> None:
+        """Something happened, and with it some fields of the job changed."""
+        with self._changed:
+            self.job = replace(self.job, **changes)
+            happened = self._next_event(event, data)
+            self._unsaved.append(happened)
+            self._save()
+            self._events.append(happened)
+            self._changed.notify_all()
+
+    def save(self) -> bool:
+        """Tries again to write what could not be written."""
+        with self._changed:
+            self._save()
+            return self.is_saved
+
+    def events(self, after: int = 0) -> list[JobEvent]:
+        """What has happened after the event with this number."""
+        with self._changed:
+            return [with_result(event, self.job) for event in self._events[max(after, 0) :]]
+
+    def watch(self, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
+        """Events as they come, and an empty list whenever nothing came for a while; ends with the job."""
+        while True:
+            with self._changed:
+                if len(self._events) <= after and not self.job.is_finished:
+                    self._changed.wait(heartbeat_seconds)
+            fresh = self.events(after)
+            after += len(fresh)
+            yield fresh
+            if self.job.is_finished:
+                return
+
+    def wake(self) -> None:
+        """Has watchers look up, because the service is shutting down."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> Job:
+        """The job as soon as it is finished, or as it is after so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.job.is_finished, seconds)
+            return self.job
+
+    def _next_event(self, event: str, data: dict[str, Any]) -> JobEvent:
+        return JobEvent(len(self._events) + 1, event, data, time.time())
+
+    def _save(self) -> None:
+        try:
+            self._store.save(self.job, self._unsaved)
+        except HistoryError:
+            self.is_saved = False
+        else:
+            self._unsaved, self.is_saved = [], True
+
+
+def with_result(event: JobEvent, job: Job) -> JobEvent:
+    """The last event with the result in it, which is kept once, with the job."""
+    return replace(event, data=job.result) if event.event == "result" and job.result is not None else event

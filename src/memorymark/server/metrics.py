@@ -1,0 +1,72 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from flask import Flask, Response, g, request
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from memorymark.server.event_stream import EventStreams
+from memorymark.server.jobs import Jobs
+
+BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+
+
+class Metrics:
+    """The counters of one service."""
+
+    def __init__(self, jobs: Jobs, streams: EventStreams) -> None:
+        self._registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "memorymark_request_seconds",
+            "Time until an answer began, by endpoint and status.",
+            ["endpoint", "status"],
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        watchers = Gauge("memorymark_watchers", "Open event streams.", registry=self._registry)
+        watchers.set_function(lambda: streams.count)
+        self.reused = Counter(
+            "memorymark_answers_reused", "Questions answered from the history.", registry=self._registry
+        )
+        waiting = Gauge("memorymark_jobs_waiting", "Jobs in line.", registry=self._registry)
+        waiting.set_function(lambda: jobs.status()["queue"]["waiting"])
+        running = Gauge("memorymark_jobs_running", "Jobs that run.", registry=self._registry)
+        running.set_function(lambda: jobs.status()["queue"]["running"])
+        self._registry.register(_Ended(jobs))
+
+    def count(self, app: Flask) -> None:
+        """Times every call of an app."""
+
+        @app.before_request
+        def begin() -> None:
+            g.began = time.perf_counter()
+
+        @app.after_request
+        def end(response: Response) -> Response:
+            endpoint = request.endpoint or "none"
+            began = g.get("began")
+            if began is not None:
+                self._seconds.labels(endpoint, str(response.status_code)).observe(time.perf_counter() - began)
+            return response
+
+    def page(self) -> Response:
+        """What Prometheus reads."""
+        return Response(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class _Ended:
+    """Jobs that have ended since the start, by state."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily("memorymark_jobs", "Jobs that ended, by state.", labels=["state"])
+        for state, count in self._jobs.ended.items():
+            family.add_metric([state], count)
+        yield family

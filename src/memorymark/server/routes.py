@@ -1,0 +1,23 @@
+"""What the groups of addresses share: tags, refusals and the token in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask_openapi3.models.tag import Tag
+from flask_openapi3.types import ResponseDict
+
+from memorymark.server import schemas
+
+FACTS, WORK, JOBS = Tag(name="facts"), Tag(name="work"), Tag(name="jobs")
+# What a call that wants a token says of it.
+GUARDED: dict[str, Any] = {"security": [{"token": []}]}
+
+
+def answers(*statuses: int, **by_status: Any) -> ResponseDict:
+    """The answers of an address: ``ok=Model`` or ``accepted=Model``, and errors by their status."""
+    names = {"ok": "200", "accepted": "202", "empty": "204"}
+    documented: ResponseDict = {names[name]: model for name, model in by_status.items()}
+    for status in (400, 401, 403, *statuses):
+        documented[str(status)] = schemas.Error
+    return documented

@@ -1,0 +1,523 @@
+"""What goes in and out over HTTP. The OpenAPI document, and the types of every client, come from here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from memorymark.cost import Usage
+from memorymark.history.job import ErrorKind, Origin, State
+from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
+from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.request import Request
+from memorymark.search import NO_LIMIT
+from memorymark.target import Target
+from memorymark.trial import FailureKind, Source
+from memorymark.units import GIB
+
+MAX_SECONDS = 86_400.0
+LONGEST_NAME = 200
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 16.0 is as whole as 16."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[int, BeforeValidator(_whole)]
+
+
+class AnalyzeBody(BaseModel):
+    """A training and what is to be found out about it. All but ``model_name`` may be left out."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+    model_name: str = Field(max_length=LONGEST_NAME, description="A model of GET /models, by id or Hugging Face id.")
+    gpu: str | None = Field(None, max_length=LONGEST_NAME, description="Predict for this GPU of GET /gpus.")
+    device: str = Field(
+        "auto",
+        pattern="^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$",
+        description="Measure on this device of the server; auto takes a GPU, or predicts where there is none.",
+    )
+    precision: Precision = "fp32"
+    optimizer: Optimizer = "adamw"
+    fused: bool = False
+    gradient_checkpointing: bool = False
+    compile: bool = False
+    channels_last: bool = False
+    tf32: bool = False
+    eval_mode: bool = False
+    loss: Loss = "model"
+    accumulate: Count = Field(1, ge=1, le=NO_LIMIT, description="Batches per optimizer step.")
+    seq_len: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Tokens of a sequence.")
+    image_size: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Pixels of a side.")
+    small: bool | None = Field(None, description="A few-layer stand-in for the model.")
+    batch_size: Count = Field(DEFAULT_CURRENT, ge=1, le=NO_LIMIT, description="The batch size of today.")
+    max_batch: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Look no further than this.")
+    memory_gib: float | None = Field(None, gt=0, le=1e6, description="Cap what the allocator may use, in GiB.")
+    margin: float = Field(DEFAULT_MARGIN, ge=0, lt=1, description="Part of the memory to leave free.")
+    price_per_hour: float | None = Field(None, ge=0, le=1e9, description="Dollars; the catalog's if left out.")
+    hours_per_run: float = Field(Usage.hours_per_run, gt=0, le=1e9)
+    runs_per_year: float = Field(Usage.runs_per_year, gt=0, le=1e9)
+    people: Count = Field(Usage.people, ge=1, le=NO_LIMIT)
+    fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
+    time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
+
+    def question(self, *, all_gpus: bool = False) -> Question:
+        """The question it asks, checked against the catalogs."""
+        return Question(
+            request=Request(
+                model=self.model_name,
+                seq_len=self.seq_len,
+                image_size=self.image_size,
+                small=self.small,
+                recipe=Recipe(
+                    precision=self.precision,
+                    optimizer=self.optimizer,
+                    fused=self.fused,
+                    gradient_checkpointing=self.gradient_checkpointing,
+                    train_mode=not self.eval_mode,
+                    loss=self.loss,
+                    accumulation_steps=self.accumulate,
+                    compile=self.compile,
+                    tf32=self.tf32,
+                    channels_last=self.channels_last,
+                ),
+                target=Target(
+                    device=self.device,
+                    gpu=self.gpu,
+                    memory_cap_bytes=None if self.memory_gib is None else max(int(self.memory_gib * GIB), 1),
+                ),
+            ),
+            current_batch_size=self.batch_size,
+            max_batch=self.max_batch,
+            margin=self.margin,
+            usage=Usage(hours_per_run=self.hours_per_run, runs_per_year=self.runs_per_year, people=self.people),
+            price_per_hour=self.price_per_hour,
+            all_gpus=all_gpus,
+        )
+
+
+class JobBody(AnalyzeBody):
+    """The same, with one more thing that may be asked for."""
+
+    all_gpus: bool = Field(False, description="Predict for every GPU of the catalog and compare them.")
+
+
+class JobPath(BaseModel):
+    """A job by its id."""
+
+    job_id: str = Field(description="The id that POST /jobs gave.")
+
+
+class JobsQuery(BaseModel):
+    """Which jobs to list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, max_length=LONGEST_NAME, description="Only jobs about this model.")
+    state: State | None = Field(None, description="Only jobs in this state.")
+    limit: int = Field(50, ge=1, le=500, description="At most so many.")
+    before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one of this id.")
+
+
+class EventsQuery(BaseModel):
+    """Which events to send."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: int = Field(0, ge=0, le=NO_LIMIT, description="Only events with a larger number.")
+
+
+class Error(BaseModel):
+    """Something did not work; ``error`` is one sentence that says what to do."""
+
+    status: Literal["error"]
+    error: str
+    kind: ErrorKind | None = None
+    job_id: str | None = None
+
+
+class Breakdown(BaseModel):
+    """What the device held at the peak. The parts add up to ``device_bytes``."""
+
+    weights_bytes: int
+    gradients_bytes: int
+    optimizer_state_bytes: int
+    activations_bytes: int
+    temporaries_bytes: int
+    allocator_slack_bytes: int
+    context_bytes: int
+    other_processes_bytes: int
+
+
+class Failure(BaseModel):
+    """Why a batch size does not train."""
+
+    kind: FailureKind
+    message: str
+    requested_bytes: int | None
+    free_bytes: int | None
+
+
+class Trial(BaseModel):
+    """One batch size, tried."""
+
+    batch_size: int
+    fits: bool
+    source: Source
+    steps: int
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    forward_peak_bytes: int
+    backward_peak_bytes: int
+    resting_bytes: int
+    device_bytes: int
+    allocator_retries: int
+    breakdown: Breakdown | None
+    samples_per_second: float | None
+    step_seconds: float | None
+    step_seconds_spread: float | None
+    failure: Failure | None
+    intervals: dict[str, tuple[float, float]] | None
+
+
+class ResultRow(BaseModel):
+    """One batch size as published: megabytes and gigabytes are MiB and GiB."""
+
+    batch_size: int
+    memory_mb: float | None
+    memory_gb: float | None
+    success: bool
+    error: str | None
+    samples_per_second: float | None
+
+
+class Price(BaseModel):
+    """What an hour costs, from whom and as of when."""
+
+    usd_per_hour: float
+    provider: str
+    as_of: str | None
+    note: str
+
+
+class UsageView(BaseModel):
+    """How much is trained."""
+
+    hours_per_run: float
+    runs_per_year: float
+    people: int
+
+
+class RecipeView(BaseModel):
+    """How it is trained."""
+
+    precision: Precision
+    optimizer: Optimizer
+    fused: bool
+    gradient_checkpointing: bool
+    train_mode: bool
+    loss: Loss
+    accumulation_steps: int
+    compile: bool
+    tf32: bool
+    channels_last: bool
+
+
+class TargetView(BaseModel):
+    """Where it is trained."""
+
+    device: str
+    gpu: str | None
+    memory_cap_bytes: int | None
+
+
+class RequestView(BaseModel):
+    """What is trained, how and where."""
+
+    model: str
+    seq_len: int | None
+    image_size: int | None
+    small: bool | None
+    recipe: RecipeView
+    target: TargetView
+
+
+class QuestionView(BaseModel):
+    """What was asked."""
+
+    request: RequestView
+    current_batch_size: int
+    max_batch: int | None
+    margin: float
+    usage: UsageView
+    price_per_hour: float | None
+    all_gpus: bool
+
+
+class ProbeInfo(BaseModel):
+    """The device, and the model on it."""
+
+    device_kind: str
+    device_name: str
+    total_bytes: int
+    capacity_bytes: int
+    capped: bool
+    parameters: int
+    source: Source
+    unknown_operations: list[str]
+    sample: str
+    small: bool
+    versions: dict[str, str]
+    seconds: dict[str, float]
+
+
+class Analysis(BaseModel):
+    """The answer. ``*_gb`` are GiB (2^30 bytes); ``optimal_batch_size`` is the maximum."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    device: str
+    gpu_name: str
+    gpu_total_gb: float
+    optimal_batch_size: int
+    optimal_memory_gb: float
+    current_batch_size: int
+    current_memory_gb: float | None
+    waste_gb: float
+    waste_percent: float
+    speedup: float | None
+    cost_savings_per_run: float | None
+    cost_savings_annual: float | None
+    results: list[ResultRow]
+    max_batch_size: int
+    max_is_exact: bool
+    max_batch_interval: tuple[int, int] | None
+    limited_by: str
+    recommended_batch_size: int | None
+    current_waste_gb: float | None
+    current_waste_percent: float | None
+    batch_ratio: float
+    thrashing_batch_sizes: list[int]
+    source: Source
+    unknown_operations: list[str]
+    breakdown: Breakdown | None
+    recipe: RecipeView
+    small: bool
+    sample: str
+    margin: float
+    price: Price | None
+    usage: UsageView
+    trials: list[Trial]
+    capacity_bytes: int
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    request: RequestView
+    info: ProbeInfo
+
+
+class Contender(BaseModel):
+    """One GPU of a comparison."""
+
+    gpu: str
+    gpu_name: str
+    fits: bool
+    max_batch_size: int | None
+    max_batch_interval: tuple[int, int] | None
+    recommended_batch_size: int | None
+    samples_per_second: float | None
+    usd_per_million_samples: float | None
+    price: Price | None
+
+
+class Comparison(BaseModel):
+    """The same training on every GPU of the catalog, the fastest first."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    source: Source
+    recipe: RecipeView
+    fastest: str | None
+    cheapest: str | None
+    gpus: list[Contender]
+    request: RequestView
+    analyses: dict[str, Analysis]
+
+
+class AnalyzeAnswer(BaseModel):
+    """What POST /analyze answers."""
+
+    status: Literal["success"]
+    job_id: str
+    data: Analysis
+
+
+class Headline(BaseModel):
+    """The numbers of a result that a list shows."""
+
+    gpu_name: str | None
+    source: Source | None
+    max_batch_size: int | None
+    recommended_batch_size: int | None
+    speedup: float | None
+    cost_savings_annual: float | None
+    fastest: str | None
+    cheapest: str | None
+
+
+class Machine(BaseModel):
+    """Where it was worked out."""
+
+    host: str
+    system: str
+    python: str
+    processors: int
+    gpus: list[str]
+    driver: str | None
+
+
+class JobSummary(BaseModel):
+    """A job as lists show it. Times are in ISO 8601, UTC."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    id: str
+    state: State
+    origin: Origin
+    model_name: str
+    target: str
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    error: str | None
+    error_kind: ErrorKind | None
+    headline: Headline | None
+
+
+class JobView(JobSummary):
+    """A job, whole. ``position`` is its place in line while it waits."""
+
+    position: int | None
+    question: QuestionView
+    versions: dict[str, str]
+    machine: Machine
+    result: Analysis | Comparison | None
+
+
+class JobAnswer(BaseModel):
+    """What the calls about one job answer; ``reused`` says that an earlier job had the answer already."""
+
+    status: Literal["success"]
+    reused: bool
+    job: JobView
+
+
+class JobsAnswer(BaseModel):
+    """Jobs, the latest first; ``next`` is what to pass as ``before`` to see older ones."""
+
+    status: Literal["success"]
+    jobs: list[JobSummary]
+    next: str | None
+
+
+class EventView(BaseModel):
+    """Something that happened to a job.
+
+    ``event`` is ``state``, ``stage``, ``trial``, and last ``result``, whose data is the result, or ``error``.
+    """
+
+    id: int
+    event: Literal["state", "stage", "trial", "result", "error"]
+    at: str
+    data: dict[str, Any]
+
+
+class EventsAnswer(BaseModel):
+    """The events so far."""
+
+    status: Literal["success"]
+    state: State
+    events: list[EventView]
+
+
+class Queue(BaseModel):
+    """How much waits and runs."""
+
+    waiting: int
+    running: int
+    limit: int
+
+
+class WorkerView(BaseModel):
+    """One worker process: what it is for and what it does now."""
+
+    name: str
+    device: str
+    state: Literal["idle", "busy", "starting", "failed"]
+    pid: int | None
+    job: str | None
+
+
+class Health(BaseModel):
+    """How the service is. ``degraded`` means that it answers, but ``problem`` should be looked at."""
+
+    status: Literal["ok", "degraded"]
+    problem: str | None
+    version: str
+    gpu_available: bool
+    gpu_name: str | None
+    gpu_memory_total_gb: float | None
+    device: Literal["cuda", "mps", "cpu"]
+    timestamp: str
+    queue: Queue
+    workers: list[WorkerView]
+
+
+class ModelView(BaseModel):
+    """A model of the catalog."""
+
+    id: str
+    name: str
+    description: str
+    type: str
+    huggingface_id: str
+    parameters: int
+
+
+class ModelsAnswer(BaseModel):
+    """The model catalog."""
+
+    models: list[ModelView]
+
+
+class GpuView(BaseModel):
+    """A GPU of the catalog; ``here`` says that the server has one."""
+
+    id: str
+    name: str
+    memory_bytes: int
+    compute_capability: str
+    price: Price | None
+    prices: list[Price]
+    here: bool
+
+
+class GpusAnswer(BaseModel):
+    """The GPU catalog."""
+
+    gpus: list[GpuView]
+
+
+class Info(BaseModel):
+    """What this is, for programs that ask for the front page."""
+
+    name: str
+    version: str
+    description: str
+    documentation: str
+    openapi: str
+    endpoints: list[str]

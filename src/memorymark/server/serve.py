@@ -1,0 +1,119 @@
+"""The service from start to shutdown."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import waitress.server
+
+from memorymark.devices import nvml
+from memorymark.errors import UsageError
+from memorymark.history import Store
+from memorymark.server.app import create_app
+from memorymark.server.jobs import Jobs
+from memorymark.server.lane import Lane
+from memorymark.server.lock import only_server
+from memorymark.server.settings import Settings
+from memorymark.server.warm_workers import WarmWorkers
+
+log = logging.getLogger(__name__)
+
+# Threads beside those that watchers hold.
+ANSWERING_THREADS = 32
+
+
+class Service:
+    """A running service; ``port`` is the one it got."""
+
+    def __init__(self, jobs: Jobs, server: waitress.server.BaseWSGIServer) -> None:
+        self.jobs = jobs
+        self._server = server
+        self.port = int(server.effective_port)
+        self._thread = threading.Thread(target=server.run, name="http", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends what runs, marks it, and closes every connection."""
+        self.jobs.stop()
+        self._server.close()
+        self._server.task_dispatcher.shutdown()
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Service]:
+    """The service, up and answering inside the ``with``."""
+    store = Store(settings.database_url)
+    try:
+        with only_server(store):
+            first = WarmWorkers(reuse=True)
+            first.prepare().result()
+            kind = first.loaded["device_kind"]
+            jobs = Jobs(
+                store,
+                list(_lanes(settings, first, kind)),
+                queue_size=settings.queue_size,
+                max_seconds=settings.job_seconds,
+            )
+            server = _listen(settings, jobs, kind, first)
+            jobs.start()
+            service = Service(jobs, server)
+            try:
+                yield service
+            finally:
+                service.stop()
+    finally:
+        store.close()
+
+
+def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:
+    """Runs until the process is asked to end."""
+    asked_to_end = threading.Event()
+
+    def end(_: int, __: FrameType | None) -> None:
+        asked_to_end.set()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)  # who asks twice does not want to wait
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
+    with running(settings) as service:
+        log.info("ready on port %s", service.port)
+        on_ready(service)
+        while not asked_to_end.wait(1.0):
+            pass
+        log.info("shutting down")
+
+
+def _lanes(settings: Settings, first: WarmWorkers, device_kind: str) -> Iterator[Lane]:
+    for number in range(settings.prediction_workers):
+        yield Lane(f"prediction-{number}", first if number == 0 else WarmWorkers(reuse=True))
+    gpus = max(len(nvml.gpus()), 1) if device_kind == "cuda" else 0
+    for index in range(gpus):
+        yield Lane(f"gpu-{index}", WarmWorkers(reuse=False), f"cuda:{index}")
+    if device_kind == "mps":
+        yield Lane("mps", WarmWorkers(reuse=False), "mps")
+    yield Lane("cpu", WarmWorkers(reuse=False), "cpu")
+
+
+def _listen(settings: Settings, jobs: Jobs, device_kind: str, first: WarmWorkers) -> waitress.server.BaseWSGIServer:
+    try:
+        return waitress.server.create_server(
+            create_app(jobs, settings, device_kind),
+            host=settings.host,
+            port=settings.port,
+            threads=settings.max_watchers + ANSWERING_THREADS,
+            connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
+            asyncore_use_poll=True,
+            channel_timeout=int(settings.stream_seconds) + 60,
+            ident=None,
+        )
+    except OSError as error:
+        first.stop()
+        raise UsageError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another with --port."
+        ) from None

@@ -1,0 +1,66 @@
+"""How the operator wants the service to be."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+
+from memorymark.errors import UsageError
+from memorymark.history import default_url
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
+
+DEFAULT_PORT = 5001
+SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """``token`` is what callers must show; an address that others can reach needs one, unless ``open_to_all``.
+
+    ``origins`` are the sites whose pages may call the service from a browser.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    database: str = ""
+    token: str | None = None
+    open_to_all: bool = False
+    origins: tuple[str, ...] = ()
+    queue_size: int = 1000
+    prediction_workers: int = max(1, min(4, (os.cpu_count() or 1) // 2))
+    job_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
+    max_watchers: int = 256
+    stream_seconds: float = 300.0
+    heartbeat_seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        if not self.is_local and self.token is None and not self.open_to_all:
+            raise UsageError(
+                f"anyone who reaches {self.host} could use the GPUs; give a --token, or say --open-to-all."
+            )
+        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+            raise UsageError(
+                f"a token needs at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 16`."
+            )
+        for origin in self.origins:
+            if not origin.startswith(("http://", "https://")) or origin.rstrip("/").count("/") != 2:
+                raise UsageError(f"{origin!r} is no origin; give one such as https://dashboard.example.org.")
+        for name, least in (("queue_size", 1), ("prediction_workers", 1), ("job_seconds", 0.1), ("max_watchers", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"--{name.replace('_', '-')} must be {least} or more, not {getattr(self, name)}.")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def database_url(self) -> str:
+        """Where the history is kept."""
+        return self.database or default_url()

@@ -1,0 +1,160 @@
+"""Worker processes that have imported torch before they are needed."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from memorymark.errors import StoppedError
+from memorymark.probe.process import WorkerProcess
+
+LOAD_SECONDS = 300.0
+# After this many jobs a worker is replaced, so that what a model leaks cannot add up.
+USES = 100
+
+
+class WarmWorkers:
+    """Keeps one worker ready for whoever asks next; made for one user at a time.
+
+    With ``reuse`` a worker that is given back serves again: right for predictions, which hold no device. Without it
+    the worker ends, and the device's memory is free, while the next one is already getting ready.
+    """
+
+    def __init__(self, *, reuse: bool, uses: int = USES) -> None:
+        self._reuse, self._uses = reuse, uses
+        self._lock = threading.Lock()
+        self._ready: Future[WorkerProcess] | None = None
+        self._loading: WorkerProcess | None = None
+        self._used = 0
+        self._stopped = False
+        self.loaded: dict[str, Any] = {}
+
+    def prepare(self) -> Future[WorkerProcess]:
+        """Has a worker get ready, if none is, and returns at once."""
+        with self._lock:
+            if self._stopped:
+                raise StoppedError("the service is shutting down.")
+            if self._ready is None:
+                self._ready, self._used = Future(), 0
+                threading.Thread(target=self._load, args=[self._ready], daemon=True).start()
+            return self._ready
+
+    def take(self) -> WorkerProcess:
+        """The worker that is ready, or will be soonest."""
+        while True:
+            ready = self.prepare()
+            try:
+                worker = ready.result()
+            finally:
+                with self._lock:
+                    self._ready = None
+            if worker.process.poll() is None:
+                self._used += 1
+                return worker
+            worker.kill()  # it died while it waited, so a fresh one is due
+
+    def give_back(self, worker: WorkerProcess) -> None:
+        """Keeps the worker for the next time, or ends it."""
+        with self._lock:
+            is_fit = self._reuse and self._used < self._uses and worker.process.poll() is None
+            if is_fit and not self._stopped and self._ready is None:
+                self._ready = Future()
+                self._ready.set_result(worker)
+                return
+        worker.kill()
+
+    def stop(self) -> None:
+        """Ends the worker that waits or is getting ready."""
+        with self._lock:
+            self._stopped, ready = True, self._ready
+            if self._loading is not None:
+                self._loading.interrupt()
+        if ready is not None and ready.exception() is None:
+            ready.result().kill()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no more workers will come."""
+        return self._stopped
+
+    @property
+    def state(self) -> str:
+        """``ready``, ``starting``, ``failed``, or ``none`` where no worker waits."""
+        ready = self._ready
+        if ready is None:
+            return "none"
+        if not ready.done():
+            return "starting"
+        return "failed" if ready.exception() else "ready"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the worker that waits."""
+        ready = self._ready
+        return ready.result().process.pid if ready is not None and self.state == "ready" else None
+
+    def _load(self, ready: Future[WorkerProcess]) -> None:
+        worker: WorkerProcess | None = None
+        try:
+            worker = WorkerProcess()
+            with self._lock:
+                self._loading = worker
+                if self._stopped:
+                    worker.interrupt()
+            self.loaded = worker.call("load", {}, LOAD_SECONDS)
+        except BaseException as error:
+            if worker is not None:
+                worker.kill()
+            ready.set_exception(error)
+        else:
+            ready.set_result(worker)
+        finally:
+            self._loading = None
+
+
+class Lease:
+    """The use of warm workers for one job, which anyone may stop."""
+
+    def __init__(self) -> None:
+        self._workers: WarmWorkers | None = None
+        self._lock = threading.Lock()
+        self._worker: WorkerProcess | None = None
+        self.stopped: str | None = None
+
+    def of(self, workers: WarmWorkers) -> Lease:
+        """The lease with the workers it is for."""
+        self._workers = workers
+        return self
+
+    def take(self) -> WorkerProcess:
+        """A worker, unless the job has been stopped."""
+        if self.stopped is not None or self._workers is None:
+            raise StoppedError("stopped before it began.")
+        worker = self._workers.take()
+        with self._lock:
+            self._worker = worker
+            if self.stopped is not None:
+                worker.interrupt()
+        return worker
+
+    def give_back(self, worker: WorkerProcess) -> None:
+        """Returns the worker; nobody can stop it any more."""
+        with self._lock:
+            self._worker = None
+        if self._workers is not None:
+            self._workers.give_back(worker)
+
+    def stop(self, reason: str) -> None:
+        """Ends the worker, and so the job; the first reason counts."""
+        with self._lock:
+            if self.stopped is None:
+                self.stopped = reason
+            if self._worker is not None:
+                self._worker.interrupt()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the worker in use."""
+        worker = self._worker
+        return worker.process.pid if worker is not None else None
