@@ -123,7 +123,7 @@ def test_a_size_that_was_slow_only_once_is_not_thrashing():
 @pytest.mark.parametrize(
     ("trials", "expected"),
     [
-        pytest.param([timed(8, 50), timed(16, 96), timed(32, 100)], 16, id="smallest within 5 %, with 1 % kept"),
+        pytest.param([timed(8, 50), timed(16, 97), timed(32, 100)], 16, id="smallest within 5 %, with 2 % kept"),
         pytest.param([timed(8, 50), timed(16, 94), timed(32, 100)], 32, id="6 % slower is too slow"),
         pytest.param([timed(8, 50), timed(16, 80), timed(32, 100, reserved=1001)], 16, id="keeps the margin"),
         pytest.param([timed(8, 90), timed(16, 80), timed(32, 100, reserved=1001)], 8, id="fastest of the safe"),
@@ -146,8 +146,8 @@ def test_recommended_is_the_smallest_good_safe_size(trials, expected):
 @pytest.mark.parametrize(
     ("source", "speed", "expected"),
     [
-        ("measured", 96.0, 16),
-        ("measured", 95.9, 32),
+        ("measured", 97.0, 16),
+        ("measured", 96.9, 32),
         ("predicted", 98.5, 16),
         ("predicted", 98.4, 32),
     ],

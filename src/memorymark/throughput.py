@@ -7,9 +7,9 @@ from math import inf
 
 from memorymark.trial import Trial
 
-# What is recommended must be within 5 % of the best throughput also when it is measured again, which differs by up to
-# 1 %; from there on, a smaller batch is as good as a larger one.
-GOOD_ENOUGH = 0.96
+# What is recommended must be within 5 % of the best throughput also when it is measured again, which differs by 1 to
+# 2 %; from there on, a smaller batch is as good as a larger one.
+GOOD_ENOUGH = 0.97
 # Predicted curves bend a little earlier than true ones, so there the batch must come closer to the best.
 GOOD_ENOUGH_PREDICTED = 0.985
 # Powers of two above this part of the largest safe size would only tell the same again.

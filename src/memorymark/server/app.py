@@ -15,7 +15,7 @@ from memorymark.server import schemas
 from memorymark.server.answers import NO_OBJECT, explain_errors, invalid
 from memorymark.server.event_stream import EventStreams
 from memorymark.server.fact_routes import add_fact_routes
-from memorymark.server.job_routes import add_job_routes
+from memorymark.server.job_routes import STREAM, add_job_routes
 from memorymark.server.jobs import Jobs
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import FACTS, answers
@@ -51,7 +51,14 @@ def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Open
     _add_front_page(app)
     add_fact_routes(app, jobs, metrics, device_kind)
     add_job_routes(app, jobs, metrics, streams, longest_wait_seconds=settings.job_seconds)
+    _document_streams(app)
     return app
+
+
+def _document_streams(app: OpenAPI) -> None:
+    """Adds to the document what a model cannot say: events come as JSON or as a stream."""
+    answer = app.api_doc["paths"]["/jobs/{job_id}/events"]["get"]["responses"]["200"]
+    answer["content"][STREAM] = {"schema": {"type": "string"}}
 
 
 def _require_json(app: OpenAPI) -> None:

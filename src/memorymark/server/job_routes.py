@@ -16,13 +16,6 @@ from memorymark.server.metrics import Metrics
 from memorymark.server.routes import GUARDED, JOBS, WORK, answers
 
 STREAM = "text/event-stream"
-EVENTS = {
-    "description": "Server-sent events, or with Accept: application/json those so far.",
-    "content": {
-        STREAM: {"schema": {"type": "string"}},
-        "application/json": {"schema": schemas.EventsAnswer.model_json_schema()},
-    },
-}
 
 
 def add_job_routes(
@@ -95,7 +88,7 @@ def add_job_routes(
     @app.get(
         "/jobs/<job_id>/events",
         tags=[JOBS],
-        responses=answers(404, 429, ok=EVENTS, empty=None),
+        responses=answers(404, 429, ok=schemas.EventsAnswer, empty=None),
         summary="What happens to a job, as it happens",
         **GUARDED,
     )
