@@ -75,7 +75,7 @@ def _show(job: Job) -> None:
     from memorymark.comparison import Comparison
     from memorymark.render.terminal import print_analysis, print_comparison
 
-    if job.question.all_gpus and job.result is not None:
+    if job.asked["all_gpus"] and job.result is not None:
         print_comparison(Comparison.from_dict(job.result))
     else:
         print_analysis(_analysis(job))
@@ -85,6 +85,6 @@ def _analysis(job: Job) -> Analysis:
     result: dict[str, Any] | None = job.result
     if result is None:
         raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
-    if job.question.all_gpus:
+    if job.asked["all_gpus"]:
         raise UsageError(f"job {job.id} already compares every GPU; `memorymark history {job.id}` shows it.")
     return Analysis.from_dict(result)

@@ -6,9 +6,10 @@ import hashlib
 import json
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.machine import describe_machine, versions
 from memorymark.question import Question
@@ -34,13 +35,15 @@ HEADLINE = (
 class Job:
     """A question, where its answer stands, and the machine and versions that answer it.
 
-    ``key`` is the same for the same question on the same machine with the same versions: an answer to one is an answer
-    to the other. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are seconds since 1970.
+    ``model`` is the catalog's id, ``asked`` the question as it was written down. ``key`` is the same for the same
+    question on the same machine with the same versions: an answer to one is an answer to the other. ``error`` is the
+    sentence and ``error_kind`` the sort of failure. Times are seconds since 1970.
     """
 
     id: str
     origin: Origin
-    question: Question
+    model: str
+    asked: dict[str, Any]
     key: str
     created_at: float
     versions: dict[str, str]
@@ -58,10 +61,15 @@ class Job:
         return self.state not in UNFINISHED
 
     @property
+    def question(self) -> Question:
+        """What was asked; raises if today's catalogs no longer know the model or the GPU."""
+        return Question.from_dict(self.asked)
+
+    @property
     def target_name(self) -> str:
         """The GPU it is for, in a word: a name of the catalog, a device here, or all GPUs."""
-        target = self.question.request.target
-        return "all" if self.question.all_gpus else target.gpu or target.device
+        target: dict[str, Any] = self.asked["request"]["target"]
+        return "all" if self.asked["all_gpus"] else target["gpu"] or target["device"]
 
     @property
     def headline(self) -> dict[str, Any] | None:
@@ -85,7 +93,8 @@ def new_job(question: Question, origin: Origin) -> Job:
     return Job(
         id=uuid.uuid4().hex[:12],
         origin=origin,
-        question=question,
+        model=question.request.entry.id,
+        asked=question.to_dict(),
         key=_key(question, tools, machine),
         created_at=time.time(),
         versions=tools,
@@ -104,7 +113,9 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
 
 
 def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:
-    is_predicted = question.all_gpus or question.request.target.gpu is not None
-    place = None if is_predicted else machine
-    text = json.dumps([question.to_dict(), tools, place], sort_keys=True)
+    target = question.request.target
+    gpu = find_gpu(target.gpu).id if target.gpu is not None else None
+    request = replace(question.request, model=question.request.entry.id, target=replace(target, gpu=gpu))
+    place = None if question.all_gpus or gpu else machine
+    text = json.dumps([replace(question, request=request).to_dict(), tools, place], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

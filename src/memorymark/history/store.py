@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, create_engine, event, func, insert, make_url, select, update
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from memorymark.errors import HistoryError, UsageError
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.migrations import migrate
 from memorymark.history.tables import events, jobs
-from memorymark.question import Question
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
 # How long a write waits for another process's.
@@ -162,8 +161,6 @@ class Store:
     def _told_in_a_sentence(self) -> Iterator[None]:
         try:
             yield
-        except IntegrityError:
-            raise
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             where = self.file or self.url.render_as_string(hide_password=True)
@@ -193,11 +190,11 @@ def _job_row(job: Job) -> dict[str, Any]:
     return {
         "id": job.id,
         "origin": job.origin,
-        "model": job.question.request.entry.id,
+        "model": job.model,
         "target": job.target_name,
         "state": job.state,
         "key": job.key,
-        "question": job.question.to_dict(),
+        "question": job.asked,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
@@ -214,7 +211,8 @@ def _job(row: Row[Any]) -> Job:
     return Job(
         id=row.id,
         origin=row.origin,
-        question=Question.from_dict(row.question),
+        model=row.model,
+        asked=row.question,
         key=row.key,
         created_at=row.created_at,
         versions=row.versions,

@@ -15,7 +15,7 @@ def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
         "id": job.id,
         "state": job.state,
         "origin": job.origin,
-        "model_name": job.question.request.model,
+        "model_name": job.asked["request"]["model"],
         "target": job.target_name,
         "created_at": iso_time(job.created_at),
         "started_at": iso_time(job.started_at) if job.started_at else None,
@@ -31,7 +31,7 @@ def whole(job: Job, position: int | None) -> dict[str, Any]:
     return {
         **summary(job, job.headline),
         "position": position,
-        "question": job.question.to_dict(),
+        "question": job.asked,
         "versions": job.versions,
         "machine": job.machine,
         "result": job.result,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from memorymark.analysis import Analysis
 from memorymark.history import Job
+from memorymark.recipe import Recipe
 from memorymark.render.terminal import make_console, make_table
 from memorymark.units import format_bytes
 
@@ -23,14 +24,14 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
         return
     table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup", "")
     for job, headline in jobs:
-        request, numbers = job.question.request, headline or {}
+        numbers = headline or {}
         speedup = numbers.get("speedup")
         table.add_row(
             job.id,
             f"{datetime.fromtimestamp(job.created_at):%Y-%m-%d %H:%M}",
-            request.entry.id,
+            job.model,
             job.target_name,
-            request.recipe.describe(),
+            Recipe(**job.asked["request"]["recipe"]).describe(),
             _shown(numbers.get("max_batch_size")),
             _shown(numbers.get("recommended_batch_size")),
             f"{speedup:.2f}x" if speedup else "",

@@ -17,6 +17,7 @@ from memorymark.server.event_stream import EventStreams
 from memorymark.server.fact_routes import add_fact_routes
 from memorymark.server.job_routes import STREAM, add_job_routes
 from memorymark.server.jobs import Jobs
+from memorymark.server.logs import log_requests
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
@@ -45,6 +46,7 @@ def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Open
     streams = EventStreams(jobs, settings)
     metrics = Metrics(jobs, streams)
     metrics.count(app)
+    log_requests(app)
     protect(app, settings)
     explain_errors(app)
     _require_json(app)

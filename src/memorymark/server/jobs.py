@@ -51,9 +51,14 @@ class Jobs:
             live.resume()
             if job.state == "running":
                 live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
-            else:
-                self._live[job.id] = live
-                self._line.append(live)
+                continue
+            try:
+                self._require_lane(job.question)
+            except UsageError as error:  # the catalogs or the devices are not those of the earlier server
+                live.tell("error", **ended("failed", "usage", str(error)))
+                continue
+            self._live[job.id] = live
+            self._line.append(live)
         for lane in self.lanes:
             lane.start()
         threading.Thread(target=self._save_what_could_not_be, daemon=True).start()
@@ -72,6 +77,7 @@ class Jobs:
             if lane.ident is not None:
                 lane.join(STOP_SECONDS)
         for live in list(self._live.values()):
+            live.save()
             live.wake()
 
     @property
@@ -95,7 +101,7 @@ class Jobs:
             self._live[job.id] = live
             self._line.append(live)
             self._arrived.notify_all()
-        log.info("job queued", extra={"job": job.id, "model": job.question.request.model, "target": job.target_name})
+        log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
         return Submitted(job, is_new=True)
 
     def get(self, job_id: str) -> Job | None:
@@ -164,13 +170,17 @@ class Jobs:
         target = question.request.target
         if question.all_gpus or target.gpu is not None:
             return question
-        if any(lane.accepts(question) for lane in self.lanes):
-            return question
         if target.device != "auto":
+            self._require_lane(question)
+        elif not any(lane.accepts(question) for lane in self.lanes):
+            return replace(question, request=replace(question.request, target=default_gpu_target(target)))
+        return question
+
+    def _require_lane(self, question: Question) -> None:
+        if not any(lane.accepts(question) for lane in self.lanes):
             here = ", ".join(lane.device for lane in self.lanes if lane.device)
-            raise UsageError(f"there is no {target.device} here, only {here}; name a GPU to predict for with --gpu.")
-        request = replace(question.request, target=default_gpu_target(target))
-        return replace(question, request=request)
+            asked = question.request.target.device
+            raise UsageError(f"there is no {asked} here, only {here}; name a GPU to predict for with --gpu.")
 
     def take(self, lane: Lane) -> LiveJob | None:
         """The next job for a lane, as soon as there is one; ``None`` when the service shuts down."""

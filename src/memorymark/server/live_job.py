@@ -23,6 +23,7 @@ class LiveJob:
         self._changed = threading.Condition()
         self._events: list[JobEvent] = []
         self._unsaved: list[JobEvent] = []
+        self._is_woken = False
         self.is_saved = True
 
     def add(self) -> None:
@@ -69,20 +70,23 @@ class LiveJob:
                 return
 
     def wake(self) -> None:
-        """Has watchers look up, because the service is shutting down."""
+        """Has those who listen or wait look up, because the service is shutting down."""
         with self._changed:
+            self._is_woken = True
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> Job:
         """The job as soon as it is finished, or as it is after so long."""
         with self._changed:
-            self._changed.wait_for(lambda: self.job.is_finished, seconds)
+            self._changed.wait_for(lambda: self.job.is_finished or self._is_woken, seconds)
             return self.job
 
     def _next_event(self, event: str, data: dict[str, Any]) -> JobEvent:
         return JobEvent(len(self._events) + 1, event, data, time.time())
 
     def _save(self) -> None:
+        if self.is_saved and not self._unsaved:
+            return
         try:
             self._store.save(self.job, self._unsaved)
         except HistoryError:

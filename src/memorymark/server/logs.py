@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 import traceback
 
+from flask import Flask, Response, g, request
+
 from memorymark.history.views import iso_time
+
+log = logging.getLogger(__name__)
 
 FACTS = ("job", "lane", "model", "target", "state", "method", "path", "status", "milliseconds")
 
@@ -22,6 +27,23 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = "".join(traceback.format_exception(*record.exc_info))
         return json.dumps(line)
+
+
+def log_requests(app: Flask) -> None:
+    """Logs every call with its answer's status and how long it took until the answer began."""
+
+    @app.before_request
+    def begin() -> None:
+        g.request_began = time.perf_counter()
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        facts = {"method": request.method, "path": request.path, "status": response.status_code}
+        began = g.get("request_began")
+        if began is not None:
+            facts["milliseconds"] = round(1e3 * (time.perf_counter() - began), 1)
+        log.info("request", extra=facts | ({"job": job} if (job := (request.view_args or {}).get("job_id")) else {}))
+        return response
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:

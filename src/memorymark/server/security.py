@@ -34,7 +34,11 @@ def protect(app: Flask, settings: Settings) -> None:
     @app.before_request
     def check() -> Response | None:
         # A page elsewhere can have a name of its own point at this machine; its calls then carry that name.
-        if settings.is_local and urlsplit(f"//{request.host}").hostname not in (*LOCAL_NAMES, settings.host):
+        if (
+            settings.is_local
+            and settings.token is None
+            and urlsplit(f"//{request.host}").hostname not in (*LOCAL_NAMES, settings.host)
+        ):
             raise Forbidden("this service answers on this machine only; call it as localhost.")
         if request.method == "OPTIONS":
             return app.make_default_options_response()
