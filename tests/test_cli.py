@@ -26,7 +26,10 @@ MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
 INTERFACE = {
     "": ["--install-completion", "--show-completion", "--version"],
-    "analyze": ["MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--margin", "--max-batch"],
+    "analyze": [
+        "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--fresh", "--margin", "--max-batch", "--no-history",
+        "--server",
+    ],
     "measure": ["MODEL", *REQUEST_OPTIONS],
     "predict": ["MODEL", *REQUEST_OPTIONS],
     "validate": [],
@@ -36,7 +39,13 @@ INTERFACE = {
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
-}
+    "history": ["JOB", "--database", "--json", "--limit", "--model"],
+    "compare": ["JOBS", "--database", "--json"],
+    "serve": [
+        "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
+        "--prediction-workers", "--queue-size", "--quiet", "-q", "--token",
+    ],
+}  # fmt: skip
 needs_no_gpu = pytest.mark.skipif(accelerator_kind() is not None, reason="there is a GPU here")
 
 
