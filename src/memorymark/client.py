@@ -218,6 +218,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "precision": recipe.precision,
         "optimizer": recipe.optimizer,
         "fused": recipe.fused,
+        "lora": recipe.lora,
         "gradient_checkpointing": recipe.gradient_checkpointing,
         "compile": recipe.compile,
         "channels_last": recipe.channels_last,

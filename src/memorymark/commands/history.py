@@ -50,9 +50,7 @@ def history(
 
 
 def compare(
-    jobs: Annotated[
-        list[str], typer.Argument(metavar="JOBS...", help="Ids, or their starts, as history lists them.")
-    ],
+    jobs: Annotated[list[str], typer.Argument(metavar="JOBS...", help="Ids, or their starts, as history lists them.")],
     database: Database = "",
     as_json: o.Json = False,
 ) -> None:

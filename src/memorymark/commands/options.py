@@ -41,6 +41,9 @@ BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch si
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
 PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.")]
 OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.")]
+Lora = Annotated[
+    int, typer.Option("--lora", help="Train LoRA adapters of this rank; 0 trains the model itself.", metavar="RANK")
+]
 Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
     bool,
@@ -76,6 +79,7 @@ def make_request(
     precision: PrecisionOption = "fp32",
     optimizer: OptimizerOption = "adamw",
     fused: Fused = False,
+    lora: Lora = 0,
     gradient_checkpointing: Checkpointing = False,
     compile_model: Compile = False,
     channels_last: ChannelsLast = False,
@@ -109,6 +113,7 @@ def make_request(
             compile=compile_model,
             tf32=tf32,
             channels_last=channels_last,
+            lora=lora,
         ),
         target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
     )

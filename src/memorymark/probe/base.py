@@ -13,6 +13,7 @@ class ProbeInfo:
     """The device behind a probe, and the model on it.
 
     ``capacity_bytes`` is the most the allocator can hold.
+    ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in documents that do not say.
     ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
     ``seconds`` says how long the probe took to get ready, by stage. ``unknown_operations`` are those of a predicted
     step that no measurement has shown yet.
@@ -24,6 +25,7 @@ class ProbeInfo:
     capacity_bytes: int
     capped: bool
     parameters: int
+    trainable_parameters: int | None = None
     source: Source = "measured"
     unknown_operations: tuple[str, ...] = ()
     sample: str = ""

@@ -63,6 +63,7 @@ class MeasuredProbe:
             capacity_bytes=device.capacity_bytes(),
             capped=device.cap_bytes is not None,
             parameters=sum(p.numel() for p in self._step.model.parameters()),
+            trainable_parameters=sum(p.numel() for p in self._step.model.parameters() if p.requires_grad),
         )
 
     def __enter__(self) -> MeasuredProbe:

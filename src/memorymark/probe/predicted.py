@@ -48,6 +48,7 @@ class PredictedProbe:
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
             parameters=step.parameters,
+            trainable_parameters=step.trainable_parameters,
             source="predicted",
             unknown_operations=self._unknown,
         )
@@ -181,5 +182,5 @@ class PredictedProbe:
 
     @cached_property
     def _host_seconds(self) -> float:
-        updated = len(self._step.weights) if self._recipe.optimizer != "none" else 0
+        updated = len(self._step.weights) - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         return host_seconds([growth.operation for growth in self._step.later.operations], updated)

@@ -90,7 +90,7 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     console.print(rows)
     if trial.breakdown is not None:
         console.print(_breakdown("At the peak", trial.breakdown))
-    for note in _prediction_notes(info):
+    for note in (*_training_notes(info), *_prediction_notes(info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
@@ -319,7 +319,7 @@ def _breakdown(title: str, breakdown: Breakdown) -> Table:
 
 
 def _notes(result: Analysis) -> list[str]:
-    notes = [SYNTHETIC, *_prediction_notes(result.info)]
+    notes = [SYNTHETIC, *_training_notes(result.info), *_prediction_notes(result.info)]
     if result.info.device_kind == "cpu":
         model = "a small stand-in of the model" if result.info.small else "the model"
         notes.append(f"No GPU was used: {model} was really trained on the CPU.")
@@ -329,6 +329,13 @@ def _notes(result: Analysis) -> list[str]:
     if result.price is None and result.savings is None:
         notes.append("No price is known for this device: give --price-per-hour to see savings.")
     return notes
+
+
+def _training_notes(info: ProbeInfo) -> list[str]:
+    trained = info.trainable_parameters
+    if trained is None or trained == info.parameters:
+        return []
+    return [f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen."]
 
 
 def _prediction_notes(info: ProbeInfo | None) -> list[str]:

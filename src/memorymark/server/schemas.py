@@ -43,6 +43,7 @@ class AnalyzeBody(BaseModel):
     precision: Precision = "fp32"
     optimizer: Optimizer = "adamw"
     fused: bool = False
+    lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
     gradient_checkpointing: bool = False
     compile: bool = False
     channels_last: bool = False
@@ -83,6 +84,7 @@ class AnalyzeBody(BaseModel):
                     compile=self.compile,
                     tf32=self.tf32,
                     channels_last=self.channels_last,
+                    lora=self.lora,
                 ),
                 target=Target(
                     device=self.device,
@@ -224,6 +226,7 @@ class RecipeView(BaseModel):
     compile: bool
     tf32: bool
     channels_last: bool
+    lora: int
 
 
 class TargetView(BaseModel):
@@ -266,6 +269,7 @@ class ProbeInfo(BaseModel):
     capacity_bytes: int
     capped: bool
     parameters: int
+    trainable_parameters: int | None
     source: Source
     unknown_operations: list[str]
     sample: str
