@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -24,6 +22,7 @@ from memorymark.errors import (
 )
 from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question import Question
+from memorymark.result import Result, result_from_dict
 from memorymark.trial import Trial
 from memorymark.units import GIB
 
@@ -66,13 +65,13 @@ class RemoteJob:
         """Whether nothing more will happen to it."""
         return self.state not in ("queued", "running")
 
-    def result(self) -> Analysis | Comparison:
+    def result(self) -> Result:
         """The answer; raises what kept it from being found."""
         found = self.document.get("result")
         if found is None:
             kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), MemoryMarkError)
             raise kind(self.error or f"job {self.id} is still {self.state}.")
-        return Comparison.from_dict(found) if "analyses" in found else Analysis.from_dict(found)
+        return result_from_dict(found)
 
 
 class Client:
@@ -114,7 +113,7 @@ class Client:
         fresh: bool = False,
         time_limit_seconds: float | None = None,
         on_event: OnEvent = ignore,
-    ) -> Analysis | Comparison:
+    ) -> Result:
         """Asks, listens while it is worked out, and gives the answer."""
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
         if not job.is_finished:
@@ -240,6 +239,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "fresh": fresh,
         "time_limit": time_limit,
         "all_gpus": question.all_gpus,
+        "seq_lens": list(question.seq_lens) or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -48,8 +48,11 @@ class Recipe:
                 f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."
             )
 
-    def describe(self) -> str:
-        """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``."""
+    def describe(self, optimizer: str = "") -> str:
+        """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``.
+
+        ``optimizer`` is the name of one that is used in place of the recipe's.
+        """
         names = {
             "adamw": "AdamW",
             "adam": "Adam",
@@ -57,7 +60,7 @@ class Recipe:
             "adafactor": "Adafactor",
             "none": "no optimizer",
         }
-        words = [self.precision, ("fused " if self.fused else "") + names[self.optimizer]]
+        words = [self.precision, optimizer or ("fused " if self.fused else "") + names[self.optimizer]]
         words += [f"LoRA rank {self.lora}"] if self.lora else []
         words += ["gradient checkpointing"] if self.gradient_checkpointing else []
         words += ["torch.compile"] if self.compile else []

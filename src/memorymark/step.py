@@ -31,10 +31,11 @@ class TrainingStep:
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
-        self.optimizer = make_optimizer(self.model, recipe)
+        own = workload.optimizer
+        self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model
-        self._has_optimizer_state = False
+        self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
@@ -61,6 +62,11 @@ class TrainingStep:
         self._scaler = self._new_scaler()  # the old one remembers the half step
         if self.optimizer is not None and not self._has_optimizer_state:
             self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
+
+    @property
+    def own_optimizer(self) -> str:
+        """The name of the workload's own optimizer; empty where the recipe's is used."""
+        return type(self.optimizer).__name__ if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
         """Parameters and buffers."""
@@ -175,6 +181,14 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | 
     if recipe.optimizer == "adafactor":
         return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
     return None
+
+
+def move_state(optimizer: torch.optim.Optimizer) -> None:
+    """Moves the state that an optimizer already has to where its parameters are now; counters stay on the host."""
+    for parameter, state in optimizer.state.items():
+        for value in state.values():
+            if isinstance(value, Tensor) and value.dim() > 0:
+                value.data = value.data.to(parameter.device)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._probe: Any = None
-        self._predicted_request: Request | None = None
+        self._request: Request | None = None
         self._traced: dict[str, Any] = {}
         self._loaded: dict[str, Any] | None = None
 
@@ -71,7 +71,7 @@ class Worker:
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
         if asked.target.gpu is not None:
-            asked = self._predicted_request = replace(asked, small=bool(asked.small))
+            asked = self._request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
             self._predict_for(asked.target.gpu or DEFAULT_GPU)
         else:
@@ -81,6 +81,7 @@ class Worker:
             device = open_device(asked.target)
             if asked.small is None:
                 asked = replace(asked, small=device.kind == "cpu")
+            self._request = asked
             device.synchronize()
             opened = time.perf_counter()
             self._probe = MeasuredProbe(builtin_workload(asked), asked.recipe, device)
@@ -107,6 +108,26 @@ class Worker:
         self._probe.info = replace(self._probe.info, sample=before.sample, small=before.small, versions=before.versions)
         return self._info()
 
+    def reshape(self, seq_len: int) -> dict[str, Any]:
+        """Goes on with samples of another length: the same model where it runs, a new trace where it is predicted."""
+        from memorymark.builtin import builtin_workload, sample_size
+
+        start, before = time.perf_counter(), self._probe.info
+        assert self._request is not None  # noqa: S101 - open() came first
+        asked = self._request = replace(self._request, seq_len=seq_len)
+        if asked.target.gpu is not None:
+            self._predict_for(asked.target.gpu)
+        else:
+            self._probe.feed(builtin_workload(asked))
+        self._probe.info = replace(
+            self._probe.info,
+            sample=f"{sample_size(asked)} {asked.entry.sample_unit}",
+            small=before.small,
+            versions=before.versions,
+            seconds={"build": time.perf_counter() - start},
+        )
+        return self._info()
+
     def _info(self) -> dict[str, Any]:
         facts: dict[str, Any] = self._probe.info.to_dict()
         return facts
@@ -114,7 +135,7 @@ class Worker:
     def _predict_for(self, gpu_id: str) -> None:
         from memorymark.probe.predicted import PredictedProbe
 
-        asked, gpu = self._predicted_request, find_gpu(gpu_id)
+        asked, gpu = self._request, find_gpu(gpu_id)
         assert asked is not None  # noqa: S101 - open() came first
         cap_bytes = asked.target.memory_cap_bytes
         self._probe = PredictedProbe(self._trace(asked, gpu), asked.recipe, gpu, memory_cap_bytes=cap_bytes)

@@ -19,6 +19,7 @@ class Workload:
 
     ``build()`` makes the model; it is called once, with the device as torch's default device.
     ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
+    ``optimizer(model)`` makes the optimizer; without it the recipe's is taken.
     ``loss(model, batch)`` runs the forward pass and gives the loss; without it the model's own ``.loss`` is taken.
     """
 
@@ -26,3 +27,4 @@ class Workload:
     batch: Callable[[int, torch.device], Batch]
     loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
     name: str = "model"
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None

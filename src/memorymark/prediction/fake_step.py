@@ -47,6 +47,7 @@ class TracedStep:
     parameters: int
     trainable_parameters: int
     frozen_tensors: int
+    own_optimizer: str = ""
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -82,6 +83,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         parameters=sum(p.numel() for p in parameters),
         trainable_parameters=sum(p.numel() for p in trained),
         frozen_tensors=len(parameters) - len(trained),
+        own_optimizer=step.own_optimizer,
     )
 
 
@@ -124,10 +126,11 @@ def _in_order(module: nn.Module) -> Iterator[Tensor]:
 
 def _update_all_at_once(step: TrainingStep) -> None:
     """torch's optimizers do so by themselves on a GPU, except for Adafactor, which saves the memory."""
-    if step.optimizer is None or step.recipe.fused or step.recipe.optimizer == "adafactor":
+    if step.optimizer is None or isinstance(step.optimizer, torch.optim.Adafactor):
         return
     for group in step.optimizer.param_groups:
-        group["foreach"] = True
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:

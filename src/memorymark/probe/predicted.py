@@ -49,6 +49,7 @@ class PredictedProbe:
             capped=memory_cap_bytes is not None,
             parameters=step.parameters,
             trainable_parameters=step.trainable_parameters,
+            optimizer=step.own_optimizer,
             source="predicted",
             unknown_operations=self._unknown,
         )

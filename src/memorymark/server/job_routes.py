@@ -8,6 +8,7 @@ from werkzeug.exceptions import NotFound
 
 from memorymark.catalog import find_model
 from memorymark.history import Job, views
+from memorymark.question import Question
 from memorymark.server import schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, success
 from memorymark.server.event_stream import EventStreams
@@ -23,8 +24,8 @@ def add_job_routes(
 ) -> None:
     """Adds them to the app; ``POST /analyze`` waits no longer than ``longest_wait_seconds``."""
 
-    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        asked = jobs.submit(body.question(all_gpus=all_gpus), fresh=body.fresh, time_limit_seconds=body.time_limit)
+    def submitted(body: schemas.AnalyzeBody, question: Question) -> Submitted:
+        asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
@@ -43,7 +44,7 @@ def add_job_routes(
         **GUARDED,
     )
     def analyze(body: schemas.AnalyzeBody) -> Response:
-        asked = submitted(body).job
+        asked = submitted(body, body.question()).job
         job = asked if asked.is_finished else jobs.wait(asked.id, longest_wait_seconds)
         if job is None or not job.is_finished:
             sentence = "the answer takes longer than this call may wait; GET /jobs/<job_id> will have it."
@@ -60,7 +61,7 @@ def add_job_routes(
         **GUARDED,
     )
     def submit(body: schemas.JobBody) -> Response:
-        asked = submitted(body, all_gpus=body.all_gpus)
+        asked = submitted(body, body.question(all_gpus=body.all_gpus, seq_lens=body.seq_lens))
         view = views.whole(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
         response.headers["Location"] = f"/jobs/{asked.job.id}"
