@@ -8,6 +8,7 @@ from copy import deepcopy
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
+from memorymark.analysis import predicted_interval
 from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.keywords import make_recipe, make_target
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 class BatchSize(int):
     """The largest batch that trains, as a number, and what was seen on the way to it.
 
-    ``safe`` is the largest that leaves the margin free, which is the one to train with; ``trials`` are all that ran.
+    ``safe`` is the largest that leaves the margin free and, if predicted, is sure to fit: the one to train with.
+    ``trials`` are all that were tried.
     """
 
     safe: int
@@ -118,15 +120,17 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
         error.trials = trials
         raise error
     result = BatchSize(found.maximum)
-    result.safe = _largest_within(tried, found.trials, (1 - margin) * capacity, found.maximum)
+    interval = predicted_interval(probe.info, found.maximum, trials)
+    sure = min(found.maximum, max(interval[0], 1)) if interval else found.maximum
+    result.safe = _largest_within(tried, found.trials, (1 - margin) * capacity, sure)
     result.trials = trials
     return result
 
 
-def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_bytes: float, maximum: int) -> int:
-    """The largest size that was seen to keep within the memory, near where it should be; at least 1."""
+def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_bytes: float, sure: int) -> int:
+    """The largest size up to ``sure`` that was seen to keep within the memory, near where it should be; at least 1."""
     fits = {t.batch_size: t.peak_reserved_bytes <= memory_bytes for t in trials if t.fits}
-    size, stride = min(size_within(trials, memory_bytes), maximum), 1
+    size, stride = min(size_within(trials, memory_bytes), sure), 1
     while size > 1:
         if size not in fits:
             trial = tried(size)
@@ -134,7 +138,7 @@ def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_b
         if fits[size]:
             break
         size, stride = max(size - stride, 1), 2 * stride
-    return max([size, *(other for other, keeps in fits.items() if keeps and other <= maximum)])
+    return max([size, *(other for other, keeps in fits.items() if keeps and other <= sure)])
 
 
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    source: Annotated[
+    job: Annotated[
         str, typer.Argument(metavar="JOB|FILE", help="A job of the history, or a file with what analyze --json gave.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
@@ -28,7 +28,7 @@ def report(
     from memorymark.render.html import page
     from memorymark.render.json import print_json
 
-    result = _in_file(Path(source)) if Path(source).is_file() else _in_history(source, database)
+    result = _in_file(Path(job)) if Path(job).is_file() else _in_history(job, database)
     try:
         output.write_text(page(result), encoding="utf-8")
     except OSError as error:

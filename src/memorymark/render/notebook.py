@@ -27,4 +27,4 @@ def as_text(result: Any) -> str:
         print_facts(result, console)
     else:
         print_result(result, console)
-    return text.getvalue().rstrip()
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
