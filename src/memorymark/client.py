@@ -22,15 +22,16 @@ from memorymark.errors import (
     UsageError,
     WorkerError,
 )
-from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
+from memorymark.events import Event, OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question import Question
+from memorymark.server import DEFAULT_PORT
 from memorymark.trial import Trial
 from memorymark.units import GIB
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-DEFAULT_URL = "http://127.0.0.1:5001"
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 TOKEN_VARIABLE = "MEMORYMARK_TOKEN"  # noqa: S105 - the name of a variable, not a token
 # A server sends something at least every 15 s; after this long it must be gone.
 SILENCE_SECONDS = 60.0
@@ -41,13 +42,15 @@ ERRORS_BY_KIND: dict[str | None, type[MemoryMarkError]] = {
     "does_not_fit": DoesNotFitError,
     "cannot_predict": CannotPredictError,
     "worker": WorkerError,
-    "time_limit": WorkerError,
+    "time_limit": StoppedError,
     "stopped": StoppedError,
+    "internal": ServerError,
 }
 ERRORS_BY_STATUS: dict[int, type[MemoryMarkError]] = {
     400: UsageError,
     401: UsageError,
     403: UsageError,
+    404: UsageError,
     429: QueueFullError,
 }
 
@@ -70,7 +73,7 @@ class RemoteJob:
         """The answer; raises what kept it from being found."""
         found = self.document.get("result")
         if found is None:
-            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), MemoryMarkError)
+            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), StoppedError)
             raise kind(self.error or f"job {self.id} is still {self.state}.")
         return Comparison.from_dict(found) if "analyses" in found else Analysis.from_dict(found)
 
@@ -117,11 +120,22 @@ class Client:
     ) -> Analysis | Comparison:
         """Asks, listens while it is worked out, and gives the answer."""
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
+        trials: list[Trial] = []
+
+        def hear(event: Event) -> None:
+            if isinstance(event, TrialFinished):
+                trials.append(event.trial)
+            on_event(event)
+
         if not job.is_finished:
             for event in self.events(job.id):
-                _tell(on_event, event)
+                _tell(hear, event)
             job = self.job(job.id)
-        return job.result()
+        try:
+            return job.result()
+        except MemoryMarkError as error:
+            error.trials = trials
+            raise
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> RemoteJob:
         """Asks without waiting."""
@@ -131,9 +145,11 @@ class Client:
         """A job as it is now."""
         return _job(self._call("GET", f"/jobs/{quote(job_id, safe='')}")["job"])
 
-    def jobs(self, *, model: str | None = None, state: str | None = None, limit: int = 50) -> list[RemoteJob]:
-        """Past jobs without their results, the latest first."""
-        asked = {"model": model, "state": state, "limit": limit}
+    def jobs(
+        self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[RemoteJob]:
+        """Past jobs without their results, the latest first; ``before`` is the id of one to go on from."""
+        asked = {"model": model, "state": state, "limit": limit, "before": before}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return [_job(document) for document in self._call("GET", f"/jobs?{query}")["jobs"]]
 
@@ -153,11 +169,24 @@ class Client:
                         return
                 if self.job(job_id).is_finished:
                     return
+            except QueueFullError:  # too many watch; asking now and then tells the same
+                for event in self._poll(job_id, after):
+                    after = event["id"]
+                    yield event
+                if self.job(job_id).is_finished and not self._poll(job_id, after):
+                    return
+                time.sleep(RECONNECT_SECONDS)
+                continue
             except ServerError:
                 if tries == RECONNECTS:
                     raise
                 time.sleep(RECONNECT_SECONDS)
             tries += 1
+
+    def _poll(self, job_id: str, after: int) -> list[dict[str, Any]]:
+        path = f"/jobs/{quote(job_id, safe='')}/events?after={after}"
+        events: list[dict[str, Any]] = self._call("GET", path)["events"]
+        return events
 
     def _stream(self, job_id: str, after: int) -> Iterator[dict[str, Any]]:
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
@@ -171,7 +200,8 @@ class Client:
                 raise ServerError(f"the connection to {self.url} broke: {error}.") from None
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        with self._open(method, path, body, timeout_seconds=self._timeout_seconds) as response:
+        accept = {"Accept": "application/json"}
+        with self._open(method, path, body, headers=accept, timeout_seconds=self._timeout_seconds) as response:
             try:
                 answer: dict[str, Any] = json.load(response)
             except (OSError, ValueError):

@@ -59,5 +59,5 @@ def find_model(name: str) -> ModelEntry:
     short |= {key.rpartition("/")[2]: entry.id for key, entry in by_name.items()}
     near = list(dict.fromkeys(short[key] for key in get_close_matches(wanted, short, n=3)))
     known = ", ".join(entry.id for entry in all_models())
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(f"unknown model {name!r}: {hint}The models are {known}.")
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
+    raise UsageError(f"unknown model {name!r}: {hint} models are {known}.")

@@ -50,9 +50,7 @@ def history(
 
 
 def compare(
-    jobs: Annotated[
-        list[str], typer.Argument(metavar="JOBS...", help="Ids, or their starts, as history lists them.")
-    ],
+    jobs: Annotated[list[str], typer.Argument(metavar="JOBS...", help="Ids, or their starts, as history lists them.")],
     database: Database = "",
     as_json: o.Json = False,
 ) -> None:
@@ -84,7 +82,7 @@ def _show(job: Job) -> None:
 def _analysis(job: Job) -> Analysis:
     result: dict[str, Any] | None = job.result
     if result is None:
-        raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
+        raise UsageError(f"job {job.id} has no result ({job.state}){f': {job.error}' if job.error else '.'}")
     if job.asked["all_gpus"]:
         raise UsageError(f"job {job.id} already compares every GPU; `memorymark history {job.id}` shows it.")
     return Analysis.from_dict(result)

@@ -42,6 +42,8 @@ class Store:
             raise UsageError(
                 f"{url!r} is no database URL; use one such as sqlite:////path/history.db or postgresql://host/name."
             ) from None
+        if self.url.drivername == "postgresql":
+            self.url = self.url.set(drivername="postgresql+psycopg")
         self._engine = self._connect()
         with self._transaction() as connection:
             migrate(connection)
@@ -88,9 +90,12 @@ class Store:
             query = query.where(jobs.c.model == model)
         if state is not None:
             query = query.where(jobs.c.state == state)
-        if before is not None:
-            query = query.where(jobs.c.number < select(jobs.c.number).where(jobs.c.id == before).scalar_subquery())
         with self._transaction() as connection:
+            if before is not None:
+                number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))
+                if number is None:
+                    raise UsageError(f"the history has no job {before!r} to look before.")
+                query = query.where(jobs.c.number < number)
             return [(_job(row), row.headline) for row in connection.execute(query)]
 
     def events(self, job_id: str, after: int = 0) -> list[JobEvent]:
@@ -127,9 +132,9 @@ class Store:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection of its own, for what outlives a transaction."""
+        """A connection of its own, without a transaction, for what outlives one."""
         with self._told_in_a_sentence(), self._engine.connect() as connection:
-            yield connection
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def _connect(self) -> Engine:
         if self.url.get_backend_name() != "sqlite":
@@ -195,6 +200,8 @@ def _job_row(job: Job) -> dict[str, Any]:
         "state": job.state,
         "key": job.key,
         "question": job.asked,
+        "fresh": job.fresh,
+        "time_limit_seconds": job.time_limit_seconds,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
@@ -213,6 +220,8 @@ def _job(row: Row[Any]) -> Job:
         origin=row.origin,
         model=row.model,
         asked=row.question,
+        fresh=row.fresh,
+        time_limit_seconds=row.time_limit_seconds,
         key=row.key,
         created_at=row.created_at,
         versions=row.versions,

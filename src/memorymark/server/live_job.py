@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -12,12 +13,15 @@ from memorymark.errors import HistoryError
 from memorymark.history import Job, JobEvent, Store
 from memorymark.server.warm_workers import Lease
 
+log = logging.getLogger(__name__)
+
 
 class LiveJob:
     """The one place where a job changes. What changes is written to the history first and told to listeners then."""
 
-    def __init__(self, job: Job, store: Store, *, fresh: bool, time_limit_seconds: float) -> None:
-        self.job, self.fresh, self.time_limit_seconds = job, fresh, time_limit_seconds
+    def __init__(self, job: Job, store: Store, *, max_seconds: float) -> None:
+        self.job = job
+        self.time_limit_seconds = min(job.time_limit_seconds or max_seconds, max_seconds)
         self.lease = Lease()
         self._store = store
         self._changed = threading.Condition()
@@ -89,7 +93,9 @@ class LiveJob:
             return
         try:
             self._store.save(self.job, self._unsaved)
-        except HistoryError:
+        except HistoryError as error:
+            if self.is_saved:
+                log.warning("what happened cannot be written: %s", error, extra={"job": self.job.id})
             self.is_saved = False
         else:
             self._unsaved, self.is_saved = [], True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 
 import waitress.server
@@ -15,6 +16,7 @@ from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
 from memorymark.server.app import create_app
+from memorymark.server.job_routes import MOST_WAITING
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.lock import only_server
@@ -23,8 +25,9 @@ from memorymark.server.warm_workers import WarmWorkers
 
 log = logging.getLogger(__name__)
 
-# Threads beside those that watchers hold.
+# Threads beside those that watchers and waiting callers hold.
 ANSWERING_THREADS = 32
+BACKLOG = 1024
 
 
 class Service:
@@ -49,7 +52,7 @@ def running(settings: Settings) -> Iterator[Service]:
     """The service, up and answering inside the ``with``."""
     store = Store(settings.database_url)
     try:
-        with only_server(store):
+        with only_server(store), closing(_bind(settings)) as listening:
             first = WarmWorkers(reuse=True)
             first.prepare().result()
             kind = first.loaded["device_kind"]
@@ -59,7 +62,7 @@ def running(settings: Settings) -> Iterator[Service]:
                 queue_size=settings.queue_size,
                 max_seconds=settings.job_seconds,
             )
-            server = _listen(settings, jobs, kind, first)
+            server = _server(settings, jobs, kind, listening)
             jobs.start()
             service = Service(jobs, server)
             try:
@@ -100,20 +103,26 @@ def _lanes(settings: Settings, first: WarmWorkers, device_kind: str) -> Iterator
     yield Lane("cpu", WarmWorkers(reuse=False), "cpu")
 
 
-def _listen(settings: Settings, jobs: Jobs, device_kind: str, first: WarmWorkers) -> waitress.server.BaseWSGIServer:
+def _bind(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return waitress.server.create_server(
-            create_app(jobs, settings, device_kind),
-            host=settings.host,
-            port=settings.port,
-            threads=settings.max_watchers + ANSWERING_THREADS,
-            connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
-            asyncore_use_poll=True,
-            channel_timeout=int(settings.stream_seconds) + 60,
-            ident=None,
-        )
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        first.stop()
         raise UsageError(
             f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another with --port."
         ) from None
+
+
+def _server(
+    settings: Settings, jobs: Jobs, device_kind: str, listening: socket.socket
+) -> waitress.server.BaseWSGIServer:
+    return waitress.server.create_server(
+        create_app(jobs, settings, device_kind),
+        sockets=[listening],
+        threads=settings.max_watchers + MOST_WAITING + ANSWERING_THREADS,
+        connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
+        backlog=BACKLOG,
+        asyncore_use_poll=True,
+        channel_timeout=int(settings.stream_seconds) + 60,
+        ident=None,
+    )

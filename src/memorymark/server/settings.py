@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import threading
 from dataclasses import dataclass
 
 from memorymark.errors import UsageError
 from memorymark.history import default_url
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
+from memorymark.server import DEFAULT_PORT
 
-DEFAULT_PORT = 5001
 SHORTEST_TOKEN = 16
 
 
@@ -46,9 +47,11 @@ class Settings:
         for origin in self.origins:
             if not origin.startswith(("http://", "https://")) or origin.rstrip("/").count("/") != 2:
                 raise UsageError(f"{origin!r} is no origin; give one such as https://dashboard.example.org.")
-        for name, least in (("queue_size", 1), ("prediction_workers", 1), ("job_seconds", 0.1), ("max_watchers", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"--{name.replace('_', '-')} must be {least} or more, not {getattr(self, name)}.")
+        for name in ("queue_size", "prediction_workers", "max_watchers"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
+        if not 0 < self.job_seconds <= threading.TIMEOUT_MAX:
+            raise UsageError(f"--job-seconds must be a number of seconds above 0, not {self.job_seconds:g}.")
 
     @property
     def is_local(self) -> bool:
