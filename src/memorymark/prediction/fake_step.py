@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 
 from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.prediction.cuda_choices import cuda_choices
+from memorymark.prediction.cuda_recurrent import flatten_weights
 from memorymark.prediction.in_place import add_in_place
 from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
@@ -36,7 +38,8 @@ CPU = torch.device("cpu")
 class TracedStep:
     """A step as programs: the first one, which makes the optimizer's state, and every later one.
 
-    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them.
+    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
+    ``tensors`` says how many parameters and buffers there are.
     """
 
     first: Program
@@ -44,6 +47,7 @@ class TracedStep:
     weights: dict[int, int]
     owners: dict[Hashable, Owner]
     parameters: int
+    tensors: int
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -69,7 +73,8 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
     first, later = merge(traces[0], traces[1], TRACED_BATCH)
-    return TracedStep(first, later, weights, traces[1].owners, sum(p.numel() for p in model.parameters()))
+    parameters, tensors = sum(p.numel() for p in model.parameters()), len({id(t) for t in _in_order(model)})
+    return TracedStep(first, later, weights, traces[1].owners, parameters, tensors)
 
 
 def _build(workload: Workload) -> nn.Module:
@@ -93,12 +98,17 @@ def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
                 copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
         return copies[id(tensor)]
 
+    with fake_mode:
+        for weight, place in flatten_weights(model, partial(torch.empty, device=CPU)):
+            copies[id(weight)] = nn.Parameter(place, requires_grad=weight.requires_grad)
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
             named: dict[str, Any] = dict(tensors)
             for name, tensor in named.items():
                 if tensor is not None:
                     tensors[name] = fake(tensor)  # type: ignore[assignment]
+        if isinstance(module, nn.RNNBase):
+            module._init_flat_weights()  # it keeps a list of them besides
     return model
 
 
