@@ -6,8 +6,8 @@ from flask import Response, request
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import NotFound
 
-from memorymark.catalog import find_model
 from memorymark.history import Job, views
+from memorymark.models.names import read_name, short_id
 from memorymark.server import schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, success
 from memorymark.server.event_stream import EventStreams
@@ -24,7 +24,8 @@ def add_job_routes(
     """Adds them to the app; ``POST /analyze`` waits no longer than ``longest_wait_seconds``."""
 
     def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        asked = jobs.submit(body.question(all_gpus=all_gpus), fresh=body.fresh, time_limit_seconds=body.time_limit)
+        question = body.question(all_gpus=all_gpus, allow_code=jobs.allow_code)
+        asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
@@ -68,8 +69,10 @@ def add_job_routes(
 
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: schemas.JobsQuery) -> Response:
-        model = find_model(query.model).id if query.model is not None else None
+        model = short_id(query.model) if query.model is not None else None
         found = jobs.store.jobs(model=model, state=query.state, limit=query.limit, before=query.before)
+        if model is not None and not found and not jobs.store.knows(model):
+            read_name(model)  # a slip of the pen is answered with what was perhaps meant
         more = found[-1][0].id if len(found) == query.limit else None
         return success(jobs=[views.summary(job, headline) for job, headline in found], next=more)
 

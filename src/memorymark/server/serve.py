@@ -58,6 +58,7 @@ def running(settings: Settings) -> Iterator[Service]:
                 list(_lanes(settings, first, kind)),
                 queue_size=settings.queue_size,
                 max_seconds=settings.job_seconds,
+                allow_code=settings.allow_code,
             )
             server = _listen(settings, jobs, kind, first)
             jobs.start()
