@@ -50,7 +50,7 @@ class Shape:
 
     def describe(self, task: Task, config: Any) -> str:
         """In words: ``128 tokens``, ``77 tokens, 224 pixels``."""
-        words = [f"{getattr(self, unit)} {unit}" for unit in task.units]
+        words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit in task.units for size in [getattr(self, unit)]]
         if task.id == "speech-seq2seq":
             words.insert(0, f"{_frames(config) // 100} s of sound")
         if _is_spectrogram(config):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.models.names import FactoryCall, read_factory
+from memorymark.models.tasks import OPTIONS
 from memorymark.request import Request
 from memorymark.workload import Batch, Workload
 
@@ -30,11 +31,8 @@ def require_file(request: Request) -> None:
 
 def factory_workload(request: Request) -> Workload:
     """The workload that the function of a request makes, with checks around what it gives."""
-    for option, value in (
-        ("--task", request.task),
-        ("--seq-len", request.seq_len),
-        ("--image-size", request.image_size),
-    ):
+    given = {"--task": request.task} | {OPTIONS[unit]: size for unit, size in request.sizes.items()}
+    for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option} does not apply to {request.entry.id}, which makes its own batches; drop it.")
     call = read_factory(request.model)

@@ -110,7 +110,7 @@ def read_factory(text: str) -> FactoryCall:
         raise UsageError(f"{text!r} names no function; write it as in {parts['where']}:make_workload.")
     try:
         call = ast.parse(f"f{parts['arguments'] or '()'}", mode="eval").body
-        if not isinstance(call, ast.Call):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
             raise ValueError  # noqa: TRY301, TRY004 - told below, like every other fault of the arguments
         arguments = tuple(ast.literal_eval(argument) for argument in call.args)
         named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg is not None}

@@ -144,6 +144,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
         raise CannotPredictError(
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
         ) from None
+    except RuntimeError as error:
+        if "its data is not allocated yet" not in str(error):
+            raise
+        raise CannotPredictError(
+            "the model reads a tensor's values (.tolist(), .numpy()), which only a run has; measure it on a GPU."
+        ) from None
     return add_in_place(trace)
 
 
