@@ -242,7 +242,12 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
     """The question as the body of ``POST /jobs``."""
     request, recipe, target = question.request, question.request.recipe, question.request.target
     body = {
-        "model_name": request.model,
+        # A folder of this machine says nothing there; its config does.
+        "model_name": request.entry.id if request.config is not None else request.model,
+        "config": request.config,
+        "task": request.task,
+        "revision": request.revision,
+        "trust_remote_code": request.trust_remote_code,
         "gpu": target.gpu,
         "device": target.device,
         "precision": recipe.precision,
@@ -257,6 +262,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "accumulate": recipe.accumulation_steps,
         "seq_len": request.seq_len,
         "image_size": request.image_size,
+        "audio_seconds": request.audio_seconds,
         "small": request.small,
         "batch_size": question.current_batch_size,
         "max_batch": question.max_batch,

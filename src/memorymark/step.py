@@ -30,7 +30,8 @@ class TrainingStep:
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload), recipe) if model is None else model
-        self.optimizer = make_optimizer(self.model, recipe)
+        own_optimizer = workload.optimizer if recipe.optimizer != "none" else None
+        self.optimizer = own_optimizer(self.model) if own_optimizer else make_optimizer(self.model, recipe)
         self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model
         self._has_optimizer_state = False

@@ -121,10 +121,11 @@ def _in_order(module: nn.Module) -> Iterator[Tensor]:
 
 def _update_all_at_once(step: TrainingStep) -> None:
     """torch's optimizers do so by themselves on a GPU, except for Adafactor, which saves the memory."""
-    if step.optimizer is None or step.recipe.fused or step.recipe.optimizer == "adafactor":
+    if step.optimizer is None or isinstance(step.optimizer, torch.optim.Adafactor):
         return
     for group in step.optimizer.param_groups:
-        group["foreach"] = True
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
@@ -152,6 +153,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
     ) as error:
         raise CannotPredictError(
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
+        ) from None
+    except RuntimeError as error:
+        if "its data is not allocated yet" not in str(error):
+            raise
+        raise CannotPredictError(
+            "the model reads a tensor's values (.tolist(), .numpy()), which only a run has; measure it on a GPU."
         ) from None
     return add_in_place(trace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from math import hypot
 from typing import Literal
 
@@ -17,6 +18,7 @@ from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, ModelEntry
 from memorymark.checkup import Check
 from memorymark.comparison import Comparison
+from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Breakdown, Trial
@@ -30,6 +32,7 @@ WORTH_SAYING = 1.05
 # What people copy, which must not be cut in two.
 UNBROKEN = (
     "id",
+    "sample",
     "when",
     "for",
     "max",
@@ -146,13 +149,25 @@ def print_prediction_check(result: PredictionCheck) -> None:
     )
 
 
+OTHER_MODELS = (
+    "Others: any Hugging Face id (org/name), a folder with a config.json (./folder), timm:NAME, "
+    "or a function of yours that makes a Workload (file.py:function)."
+)
+
+
 def print_models(entries: Iterable[ModelEntry]) -> None:
-    """The model catalog."""
-    table = make_table("id", "name", "type", "parameters", "Hugging Face id", "description")
-    for entry in entries:
-        shown = (entry.id, entry.name, entry.type, f"{entry.parameters:,}", entry.huggingface_id, entry.description)
-        table.add_row(*shown)
-    make_console().print(table)
+    """The model catalog, grouped by what the models are trained for."""
+    table = make_table("id", "parameters", "sample", "Hugging Face id")
+    table.columns[1].justify = "right"
+    for (kind, task), group in groupby(entries, key=lambda entry: (entry.type, entry.task)):
+        table.add_section()
+        table.add_row(f"[bold]{kind}: {TASKS[task].title}[/bold]")
+        for entry in group:
+            sample = f"{entry.sample_size} {TASKS[task].units[0]}"
+            table.add_row(entry.id, f"{entry.parameters:,}", sample, entry.huggingface_id)
+    console = make_console()
+    console.print(table)
+    console.print(Padding(Text(OTHER_MODELS, style="dim"), (0, 2)))
 
 
 def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:

@@ -9,9 +9,9 @@ from flask import Response, request
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import NotFound
 
-from memorymark.catalog import find_model
 from memorymark.errors import QueueFullError, StoppedError
 from memorymark.history import Job, views
+from memorymark.models.names import read_name, short_id
 from memorymark.server import schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
@@ -32,7 +32,8 @@ def add_job_routes(
     waiting = threading.BoundedSemaphore(MOST_WAITING)
 
     def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        asked = jobs.submit(body.question(all_gpus=all_gpus), fresh=body.fresh, time_limit_seconds=body.time_limit)
+        question = body.question(all_gpus=all_gpus, allow_code=jobs.allow_code)
+        asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
@@ -85,8 +86,10 @@ def add_job_routes(
 
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: schemas.JobsQuery) -> Response:
-        model = find_model(query.model).id if query.model is not None else None
+        model = short_id(query.model) if query.model is not None else None
         found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
+        if model is not None and not found and not jobs.store.knows(model):
+            read_name(model)  # a slip of the pen is answered with what was perhaps meant
         page = [in_http_terms(views.summary(jobs.current(job), headline)) for job, headline in found[: query.limit]]
         return success(jobs=page, next=page[-1]["id"] if len(found) > query.limit else None)
 
