@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, request
@@ -31,8 +32,8 @@ def add_job_routes(
 
     waiting = threading.BoundedSemaphore(MOST_WAITING)
 
-    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        question = body.question(all_gpus=all_gpus, allow_code=jobs.allow_code)
+    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False, seq_lens: Sequence[int] = ()) -> Submitted:
+        question = body.question(all_gpus=all_gpus, seq_lens=seq_lens, allow_code=jobs.allow_code)
         asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
@@ -78,7 +79,7 @@ def add_job_routes(
         **GUARDED,
     )
     def submit(body: schemas.JobBody) -> Response:
-        asked = submitted(body, all_gpus=body.all_gpus)
+        asked = submitted(body, all_gpus=body.all_gpus, seq_lens=body.seq_lens)
         view = shown(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
         response.headers["Location"] = f"/jobs/{asked.job.id}"
