@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from memorymark.builtin import builtin_workload
 from memorymark.catalog import Price, all_gpus, all_models, find_gpu, find_model, match_gpu
 from memorymark.errors import UsageError
+from memorymark.models.workloads import workload_of
 from memorymark.request import Request
 from memorymark.units import MIB
 
@@ -14,7 +14,7 @@ from memorymark.units import MIB
 @pytest.mark.parametrize("model", [entry.id for entry in all_models()])
 def test_the_parameters_of_a_model_are_those_its_config_builds(model):
     with torch.device("meta"):
-        built = builtin_workload(Request(model=model)).build()
+        built = workload_of(Request(model=model)).build()
 
     assert sum(p.numel() for p in built.parameters()) == find_model(model).parameters
 

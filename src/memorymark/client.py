@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -24,6 +22,7 @@ from memorymark.errors import (
 )
 from memorymark.events import Event, OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question import Question
+from memorymark.result import Result, result_from_dict
 from memorymark.server import DEFAULT_PORT
 from memorymark.trial import Trial
 from memorymark.units import GIB
@@ -69,13 +68,13 @@ class RemoteJob:
         """Whether nothing more will happen to it."""
         return self.state not in ("queued", "running")
 
-    def result(self) -> Analysis | Comparison:
+    def result(self) -> Result:
         """The answer; raises what kept it from being found."""
         found = self.document.get("result")
         if found is None:
             kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), StoppedError)
             raise kind(self.error or f"job {self.id} is still {self.state}.")
-        return Comparison.from_dict(found) if "analyses" in found else Analysis.from_dict(found)
+        return result_from_dict(found)
 
 
 class Client:
@@ -117,7 +116,7 @@ class Client:
         fresh: bool = False,
         time_limit_seconds: float | None = None,
         on_event: OnEvent = ignore,
-    ) -> Analysis | Comparison:
+    ) -> Result:
         """Asks, listens while it is worked out, and gives the answer."""
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
         trials: list[Trial] = []
@@ -242,12 +241,18 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
     """The question as the body of ``POST /jobs``."""
     request, recipe, target = question.request, question.request.recipe, question.request.target
     body = {
-        "model_name": request.model,
+        # A folder of this machine says nothing there; its config does.
+        "model_name": request.entry.id if request.config is not None else request.model,
+        "config": request.config,
+        "task": request.task,
+        "revision": request.revision,
+        "trust_remote_code": request.trust_remote_code,
         "gpu": target.gpu,
         "device": target.device,
         "precision": recipe.precision,
         "optimizer": recipe.optimizer,
         "fused": recipe.fused,
+        "lora": recipe.lora,
         "gradient_checkpointing": recipe.gradient_checkpointing,
         "compile": recipe.compile,
         "channels_last": recipe.channels_last,
@@ -257,6 +262,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "accumulate": recipe.accumulation_steps,
         "seq_len": request.seq_len,
         "image_size": request.image_size,
+        "audio_seconds": request.audio_seconds,
         "small": request.small,
         "batch_size": question.current_batch_size,
         "max_batch": question.max_batch,
@@ -269,6 +275,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "fresh": fresh,
         "time_limit": time_limit,
         "all_gpus": question.all_gpus,
+        "seq_lens": list(question.seq_lens) or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memorymark.analysis import Analysis
 from memorymark.commands import options as o
 from memorymark.errors import UsageError
+from memorymark.result import Result, result_from_dict
 
 if TYPE_CHECKING:
     from memorymark.history import Job
@@ -28,15 +29,18 @@ def history(
     as_json: o.Json = False,
 ) -> None:
     """List past analyses, the latest first, or show one again."""
-    from memorymark.catalog import find_model
     from memorymark.history import Store, default_url
     from memorymark.history.views import summary, whole
+    from memorymark.models.names import read_name, short_id
     from memorymark.render.history import print_history
     from memorymark.render.json import print_json
 
     store = Store(database or default_url())
     if job is None:
-        found = store.jobs(model=find_model(model).id if model else None, limit=limit)
+        wanted = short_id(model) if model else None
+        found = store.jobs(model=wanted, limit=limit)
+        if wanted is not None and not found:
+            read_name(wanted)  # a slip of the pen is answered with what was perhaps meant
         if as_json:
             print_json({"jobs": [summary(*one) for one in found]})
         else:
@@ -70,19 +74,20 @@ def compare(
 
 
 def _show(job: Job) -> None:
-    from memorymark.comparison import Comparison
-    from memorymark.render.terminal import print_analysis, print_comparison
+    from memorymark.render.terminal import print_result
 
-    if job.asked["all_gpus"] and job.result is not None:
-        print_comparison(Comparison.from_dict(job.result))
-    else:
-        print_analysis(_analysis(job))
+    print_result(result_of(job))
+
+
+def result_of(job: Job) -> Result:
+    """What a job of the history found."""
+    if job.result is None:
+        raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
+    return result_from_dict(job.result)
 
 
 def _analysis(job: Job) -> Analysis:
-    result: dict[str, Any] | None = job.result
-    if result is None:
-        raise UsageError(f"job {job.id} has no result ({job.state}){f': {job.error}' if job.error else '.'}")
-    if job.asked["all_gpus"]:
-        raise UsageError(f"job {job.id} already compares every GPU; `memorymark history {job.id}` shows it.")
-    return Analysis.from_dict(result)
+    result = result_of(job)
+    if not isinstance(result, Analysis):
+        raise UsageError(f"job {job.id} already compares several; `memorymark history {job.id}` shows it.")
+    return result

@@ -34,13 +34,39 @@ def complete_gpu(incomplete: str) -> list[str]:
     return [entry.id for entry in all_gpus() if entry.id.startswith(incomplete)]
 
 
+def complete_task(incomplete: str) -> list[str]:
+    """Tasks for the shell's completion."""
+    from memorymark.models.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="What to train; see `memorymark models`.", autocompletion=complete_model)
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="What to train: a name of `memorymark models`, org/name on Hugging Face, a ./folder with a config.json, "
+        "timm:NAME, or file.py:function.",
+        autocompletion=complete_model,
+    ),
+]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", help="The head to train, such as causal-lm; else the usual one.", autocompletion=complete_task
+    ),
+]
+Revision = Annotated[str | None, typer.Option("--revision", help="Branch, tag or commit of a Hugging Face model.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the code that a Hugging Face model brings.")
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
 PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.")]
 OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.")]
+Lora = Annotated[
+    int, typer.Option("--lora", help="Train LoRA adapters of this rank; 0 trains the model itself.", metavar="RANK")
+]
 Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
     bool,
@@ -53,7 +79,12 @@ EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as pub
 LossOption = Annotated[Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.")]
 Accumulate = Annotated[int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS")]
 SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.")]
+SeqLens = Annotated[
+    str | None,
+    typer.Option("--seq-len", help="Tokens of a sequence, or several lengths: 128,512,2048.", metavar="N[,N...]"),
+]
 ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.")]
+AudioSeconds = Annotated[int | None, typer.Option("--audio-seconds", help="Seconds of a sound.")]
 Small = Annotated[
     bool | None,
     typer.Option("--small/--full", help="A few-layer stand-in, as on the CPU, or the full model."),
@@ -76,6 +107,7 @@ def make_request(
     precision: PrecisionOption = "fp32",
     optimizer: OptimizerOption = "adamw",
     fused: Fused = False,
+    lora: Lora = 0,
     gradient_checkpointing: Checkpointing = False,
     compile_model: Compile = False,
     channels_last: ChannelsLast = False,
@@ -85,6 +117,10 @@ def make_request(
     accumulate: Accumulate = 1,
     seq_len: SeqLen = None,
     image_size: ImageSize = None,
+    audio_seconds: AudioSeconds = None,
+    task: TaskOption = None,
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
     small: Small = None,
     gpu: Gpu = None,
     device: Device = "auto",
@@ -95,8 +131,12 @@ def make_request(
         raise UsageError(f"--memory-gib must be a number above 0, not {memory_gib:g}.")
     return Request(
         model=model,
+        task=task,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
         seq_len=seq_len,
         image_size=image_size,
+        audio_seconds=audio_seconds,
         small=small,
         recipe=Recipe(
             precision=precision,
@@ -109,6 +149,7 @@ def make_request(
             compile=compile_model,
             tf32=tf32,
             channels_last=channels_last,
+            lora=lora,
         ),
         target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
     )
@@ -133,14 +174,16 @@ class Run(TypedDict):
 def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
     """Makes a command of a function that takes a ``Request``, a ``Run`` and options of its own.
 
-    The options that make up the first two, and those for the output, are added to its own.
+    The options that make up the first two, and those for the output, are added to its own. Where it has one of the
+    same name, its own counts.
     """
 
     def common(time_limit: TimeLimit = DEFAULT_TIME_LIMIT_SECONDS, as_json: Json = False, quiet: Quiet = False) -> None:
         """Only its signature counts."""
 
-    asked = _parameters(make_request)
-    parameters = [asked[0], *_parameters(command)[2:], *asked[1:], *_parameters(common)]
+    own = _parameters(command)[2:]
+    asked = [shared for shared in _parameters(make_request) if shared.name not in {option.name for option in own}]
+    parameters = [asked[0], *own, *asked[1:], *_parameters(common)]
 
     @wraps(command)
     def with_shared_options(*, time_limit: float, as_json: bool, quiet: bool, **values: Any) -> None:

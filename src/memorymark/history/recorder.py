@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
 from memorymark.history.job import JobEvent, error_kind, new_job
 from memorymark.history.store import Store, default_url
 from memorymark.question import Question
+from memorymark.result import Result
 from memorymark.target import default_gpu_target
 
 
@@ -30,7 +30,7 @@ class Recorder:
         self._note(facts.pop("event"), facts)
         self._on_event(event)
 
-    def answered(self, result: Analysis | Comparison) -> None:
+    def answered(self, result: Result) -> None:
         """Writes down the answer."""
         self._note("result", {})
         target = self._question.request.target

@@ -98,6 +98,11 @@ class Store:
                 query = query.where(jobs.c.number < number)
             return [(_job(row), row.headline) for row in connection.execute(query)]
 
+    def knows(self, model: str) -> bool:
+        """Whether there is a job about a model with this id."""
+        with self._transaction() as connection:
+            return connection.execute(select(jobs.c.id).where(jobs.c.model == model).limit(1)).first() is not None
+
     def events(self, job_id: str, after: int = 0) -> list[JobEvent]:
         """What happened to a job after the event with this number."""
         of_job = (events.c.job_id == job_id) & (events.c.number > after)

@@ -25,7 +25,7 @@ from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
 from memorymark.prediction.tracer import Tracer
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, prepare_model
+from memorymark.step import TrainingStep, build_model, prepare_model
 from memorymark.trace import Owner, Phase
 from memorymark.workload import Workload
 
@@ -39,7 +39,7 @@ class TracedStep:
     """A step as programs: the first one, which makes the optimizer's state, and every later one.
 
     ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
-    ``tensors`` says how many parameters and buffers there are.
+    ``tensors`` says how many parameters and buffers there are, ``frozen_tensors`` how many of them get no updates.
     """
 
     first: Program
@@ -47,7 +47,10 @@ class TracedStep:
     weights: dict[int, int]
     owners: dict[Hashable, Owner]
     parameters: int
+    trainable_parameters: int
     tensors: int
+    frozen_tensors: int
+    own_optimizer: str = ""
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -65,7 +68,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         )
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with cuda_choices(capability), _not_tracing_for_transformers():
-        model = fake_copy(prepare_model(_build(workload), recipe), fake_mode)
+        model = fake_copy(prepare_model(_build(workload, recipe), recipe), fake_mode)
         step = TrainingStep(workload, recipe, CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
@@ -73,17 +76,28 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
     first, later = merge(traces[0], traces[1], TRACED_BATCH)
-    parameters, tensors = sum(p.numel() for p in model.parameters()), len({id(t) for t in _in_order(model)})
-    return TracedStep(first, later, weights, traces[1].owners, parameters, tensors)
+    parameters = list(model.parameters())
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    return TracedStep(
+        first,
+        later,
+        weights,
+        traces[1].owners,
+        parameters=sum(p.numel() for p in parameters),
+        trainable_parameters=sum(p.numel() for p in trained),
+        tensors=len({id(tensor) for tensor in _in_order(model)}),
+        frozen_tensors=len(parameters) - len(trained),
+        own_optimizer=step.own_optimizer,
+    )
 
 
-def _build(workload: Workload) -> nn.Module:
+def _build(workload: Workload, recipe: Recipe) -> nn.Module:
     """On the meta device, where even the largest model takes no memory; else for real."""
     try:
         with torch.device("meta"):
-            return workload.build()
+            return build_model(workload, recipe)
     except (NotImplementedError, RuntimeError):  # it looks at its own values while it is built
-        return workload.build()
+        return build_model(workload, recipe)
 
 
 def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
@@ -121,10 +135,11 @@ def _in_order(module: nn.Module) -> Iterator[Tensor]:
 
 def _update_all_at_once(step: TrainingStep) -> None:
     """torch's optimizers do so by themselves on a GPU, except for Adafactor, which saves the memory."""
-    if step.optimizer is None or step.recipe.fused or step.recipe.optimizer == "adafactor":
+    if step.optimizer is None or isinstance(step.optimizer, torch.optim.Adafactor):
         return
     for group in step.optimizer.param_groups:
-        group["foreach"] = True
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
@@ -152,6 +167,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
     ) as error:
         raise CannotPredictError(
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
+        ) from None
+    except RuntimeError as error:
+        if "its data is not allocated yet" not in str(error):
+            raise
+        raise CannotPredictError(
+            "the model reads a tensor's values (.tolist(), .numpy()), which only a run has; measure it on a GPU."
         ) from None
     return add_in_place(trace)
 

@@ -49,6 +49,8 @@ class PredictedProbe:
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
             parameters=step.parameters,
+            trainable_parameters=step.trainable_parameters,
+            optimizer=step.own_optimizer,
             source="predicted",
             unknown_operations=self._unknown,
         )
@@ -190,5 +192,5 @@ class PredictedProbe:
 
     @cached_property
     def _host_seconds(self) -> float:
-        updated = self._step.tensors if self._recipe.optimizer != "none" else 0
+        updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         return host_seconds([growth.operation for growth in self._step.later.operations], updated)

@@ -16,6 +16,7 @@ from memorymark.errors import (
     DoesNotFitError,
     HistoryError,
     MemoryMarkError,
+    NotAllowedError,
     QueueFullError,
     StoppedError,
     UsageError,
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 MODELS = ", ".join(entry.id for entry in all_models())
 NO_OBJECT = f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; the models are {MODELS}.'
 STATUS_BY_ERROR: dict[type[MemoryMarkError], int] = {
+    NotAllowedError: 403,
     UsageError: 400,
     DoesNotFitError: 422,
     CannotPredictError: 422,
@@ -76,8 +78,6 @@ def invalid(error: ValidationError) -> Response:
     """What the body or the query does not keep to, the first fault of it, in words."""
     fault = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in fault["loc"])
-    if field == "model_name" and fault["type"] == "missing":
-        return failure(400, f"model_name is missing; name one of {MODELS}.")
     if fault["type"] == "extra_forbidden":
         return failure(400, f"there is no field {field!r}; see the documentation at /openapi/swagger.")
     if not field:
@@ -103,7 +103,7 @@ def explain_errors(app: Flask) -> None:
         sentences = {
             404: "there is nothing here; GET / lists what there is.",
             405: "this address does not take that method; GET / lists what there is.",
-            413: "the body is too large; a question needs a few hundred bytes.",
+            413: "the body is too large; a question needs a few hundred bytes, a config at most 256 KiB.",
             415: "send JSON, with the header Content-Type: application/json.",
         }
         code = error.code or 500

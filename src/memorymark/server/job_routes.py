@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, request
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import NotFound
 
-from memorymark.catalog import find_model
 from memorymark.errors import QueueFullError, StoppedError
 from memorymark.history import Job, views
+from memorymark.models.names import read_name, short_id
 from memorymark.server import schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
@@ -31,8 +32,9 @@ def add_job_routes(
 
     waiting = threading.BoundedSemaphore(MOST_WAITING)
 
-    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        asked = jobs.submit(body.question(all_gpus=all_gpus), fresh=body.fresh, time_limit_seconds=body.time_limit)
+    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False, seq_lens: Sequence[int] = ()) -> Submitted:
+        question = body.question(all_gpus=all_gpus, seq_lens=seq_lens, allow_code=jobs.allow_code)
+        asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
@@ -77,7 +79,7 @@ def add_job_routes(
         **GUARDED,
     )
     def submit(body: schemas.JobBody) -> Response:
-        asked = submitted(body, all_gpus=body.all_gpus)
+        asked = submitted(body, all_gpus=body.all_gpus, seq_lens=body.seq_lens)
         view = shown(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
         response.headers["Location"] = f"/jobs/{asked.job.id}"
@@ -85,8 +87,10 @@ def add_job_routes(
 
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: schemas.JobsQuery) -> Response:
-        model = find_model(query.model).id if query.model is not None else None
+        model = short_id(query.model) if query.model is not None else None
         found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
+        if model is not None and not found and not jobs.store.knows(model):
+            read_name(model)  # a slip of the pen is answered with what was perhaps meant
         page = [in_http_terms(views.summary(jobs.current(job), headline)) for job, headline in found[: query.limit]]
         return success(jobs=page, next=page[-1]["id"] if len(found) > query.limit else None)
 

@@ -34,8 +34,11 @@ class Submitted:
 class Jobs:
     """Takes questions, has lanes answer them in the order of their arrival, and remembers everything in the history."""
 
-    def __init__(self, store: Store, lanes: Sequence[Lane], *, queue_size: int, max_seconds: float) -> None:
+    def __init__(
+        self, store: Store, lanes: Sequence[Lane], *, queue_size: int, max_seconds: float, allow_code: bool = False
+    ) -> None:
         self.store, self.lanes = store, lanes
+        self.allow_code = allow_code
         self.queue_size, self._max_seconds = queue_size, max_seconds
         self._line: list[LiveJob] = []
         self._live: dict[str, LiveJob] = {}
@@ -54,6 +57,7 @@ class Jobs:
                 live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
                 continue
             try:
+                self._require_permission(job.question)
                 self._require_lane(job.question)
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", str(error)))
@@ -187,6 +191,12 @@ class Jobs:
         elif not any(lane.accepts(question) for lane in self.lanes):
             return replace(question, request=replace(question.request, target=default_gpu_target(target)))
         return question
+
+    def _require_permission(self, question: Question) -> None:
+        """An earlier server may have been started with --allow-code, and this one not."""
+        request = question.request
+        if not self.allow_code and (request.name.runs_code or request.trust_remote_code):
+            raise UsageError(f"{request.entry.id} runs code, which this service no longer does; see --allow-code.")
 
     def _require_lane(self, question: Question) -> None:
         if not any(lane.accepts(question) for lane in self.lanes):

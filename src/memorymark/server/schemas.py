@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from memorymark.catalog import all_models
 from memorymark.cost import Usage
+from memorymark.errors import NotAllowedError, UsageError
 from memorymark.history.job import ErrorKind, Origin, State
+from memorymark.models.configs import LARGEST_CONFIG_BYTES
+from memorymark.models.names import read_name
+from memorymark.models.tasks import TASKS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.recipe import Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
 from memorymark.target import Target
 from memorymark.trial import FailureKind, Source
-from memorymark.units import GIB
+from memorymark.units import GIB, KIB
 
 MAX_SECONDS = 86_400.0
 LONGEST_NAME = 200
+MOST_LENGTHS = 32
 
 
 def _whole(value: Any) -> Any:
@@ -26,14 +33,45 @@ def _whole(value: Any) -> Any:
 
 
 Count = Annotated[int, BeforeValidator(_whole)]
+Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
+
+
+def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool) -> None:
+    """Refuses what would open a file or run code of the server's; only the name is looked at."""
+    if trust_remote_code:
+        raise NotAllowedError(
+            "this service runs no model's own code; its operator would have to start it with --allow-code."
+        )
+    if model and not has_config and read_name(model).needs_files:  # beside a config it is only what to call it
+        raise NotAllowedError(
+            "this service opens no files and runs no functions for callers; paste the config.json as config, or have "
+            "its operator start it with --allow-code."
+        )
 
 
 class AnalyzeBody(BaseModel):
-    """A training and what is to be found out about it. All but ``model_name`` may be left out."""
+    """A training and what is to be found out about it. All but ``model_name``, or ``config``, may be left out."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
-    model_name: str = Field(max_length=LONGEST_NAME, description="A model of GET /models, by id or Hugging Face id.")
+    model_name: str | None = Field(
+        None,
+        max_length=LONGEST_NAME,
+        description="A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. "
+        "A path or a function of the server's (file.py:function) only where its operator allows code.",
+    )
+    config: dict[str, Any] | None = Field(
+        None, description=f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB."
+    )
+    task: str | None = Field(
+        None, max_length=LONGEST_NAME, description=f"The head to train: {', '.join(TASKS)}; else the usual one."
+    )
+    revision: str | None = Field(
+        None, min_length=1, max_length=LONGEST_NAME, description="Branch, tag or commit of a Hugging Face model."
+    )
+    trust_remote_code: bool = Field(
+        False, description="Run the code that a Hugging Face model brings; only where the operator allows code."
+    )
     gpu: str | None = Field(None, max_length=LONGEST_NAME, description="Predict for this GPU of GET /gpus.")
     device: str = Field(
         "auto",
@@ -43,6 +81,7 @@ class AnalyzeBody(BaseModel):
     precision: Precision = "fp32"
     optimizer: Optimizer = "adamw"
     fused: bool = False
+    lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
     gradient_checkpointing: bool = False
     compile: bool = False
     channels_last: bool = False
@@ -52,6 +91,7 @@ class AnalyzeBody(BaseModel):
     accumulate: Count = Field(1, ge=1, le=NO_LIMIT, description="Batches per optimizer step.")
     seq_len: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Tokens of a sequence.")
     image_size: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Pixels of a side.")
+    audio_seconds: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Seconds of a sound.")
     small: bool | None = Field(None, description="A few-layer stand-in for the model.")
     batch_size: Count = Field(DEFAULT_CURRENT, ge=1, le=NO_LIMIT, description="The batch size of today.")
     max_batch: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Look no further than this.")
@@ -64,13 +104,23 @@ class AnalyzeBody(BaseModel):
     fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
     time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
 
-    def question(self, *, all_gpus: bool = False) -> Question:
-        """The question it asks, checked against the catalogs."""
+    def question(self, *, all_gpus: bool = False, seq_lens: Sequence[int] = (), allow_code: bool = False) -> Question:
+        """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``."""
+        if not self.model_name and self.config is None:
+            names = ", ".join(entry.id for entry in all_models())
+            raise UsageError(f"model_name is missing; name one of {names}, or give a config.")
+        if not allow_code:
+            refuse_code(self.model_name, trust_remote_code=self.trust_remote_code, has_config=self.config is not None)
         return Question(
             request=Request(
-                model=self.model_name,
+                model=self.model_name or "",
+                config=self.config,
+                task=self.task,
+                revision=self.revision,
+                trust_remote_code=self.trust_remote_code,
                 seq_len=self.seq_len,
                 image_size=self.image_size,
+                audio_seconds=self.audio_seconds,
                 small=self.small,
                 recipe=Recipe(
                     precision=self.precision,
@@ -83,6 +133,7 @@ class AnalyzeBody(BaseModel):
                     compile=self.compile,
                     tf32=self.tf32,
                     channels_last=self.channels_last,
+                    lora=self.lora,
                 ),
                 target=Target(
                     device=self.device,
@@ -96,13 +147,17 @@ class AnalyzeBody(BaseModel):
             usage=Usage(hours_per_run=self.hours_per_run, runs_per_year=self.runs_per_year, people=self.people),
             price_per_hour=self.price_per_hour,
             all_gpus=all_gpus,
+            seq_lens=tuple(dict.fromkeys(seq_lens)),
         )
 
 
 class JobBody(AnalyzeBody):
-    """The same, with one more thing that may be asked for."""
+    """The same, with more that may be asked for."""
 
     all_gpus: bool = Field(False, description="Predict for every GPU of the catalog and compare them.")
+    seq_lens: list[Length] = Field(
+        default_factory=list, max_length=MOST_LENGTHS, description="Several lengths, each with its largest batch."
+    )
 
 
 class JobPath(BaseModel):
@@ -224,6 +279,7 @@ class RecipeView(BaseModel):
     compile: bool
     tf32: bool
     channels_last: bool
+    lora: int
 
 
 class TargetView(BaseModel):
@@ -238,8 +294,13 @@ class RequestView(BaseModel):
     """What is trained, how and where."""
 
     model: str
+    config: dict[str, Any] | None
+    task: str | None
+    revision: str | None
+    trust_remote_code: bool
     seq_len: int | None
     image_size: int | None
+    audio_seconds: int | None
     small: bool | None
     recipe: RecipeView
     target: TargetView
@@ -255,6 +316,7 @@ class QuestionView(BaseModel):
     usage: UsageView
     price_per_hour: float | None
     all_gpus: bool
+    seq_lens: list[int]
 
 
 class ProbeInfo(BaseModel):
@@ -266,8 +328,10 @@ class ProbeInfo(BaseModel):
     capacity_bytes: int
     capped: bool
     parameters: int
+    trainable_parameters: int | None
     source: Source
     unknown_operations: list[str]
+    optimizer: str
     sample: str
     small: bool
     versions: dict[str, str]
@@ -348,6 +412,41 @@ class Comparison(BaseModel):
     analyses: dict[str, Analysis]
 
 
+class LengthView(BaseModel):
+    """One length of a sweep. ``lost`` is the part of its throughput that the planned batch costs."""
+
+    seq_len: int
+    fits: bool
+    max_batch_size: int | None
+    max_batch_interval: tuple[int, int] | None
+    recommended_batch_size: int | None
+    samples_per_second: float | None
+    tokens_per_second: float | None
+    planned_samples_per_second: float | None
+    lost: float | None
+
+
+class Sweep(BaseModel):
+    """The same training at several lengths, the shortest first. The numbers at the top are for ``plan_for``."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    gpu_name: str
+    source: Source
+    recipe: RecipeView
+    seq_lens: list[int]
+    plan_for: int
+    planned_batch_size: int
+    max_batch_size: int
+    recommended_batch_size: int | None
+    speedup: float | None
+    advice: list[str]
+    lengths: list[LengthView]
+    request: RequestView
+    analyses: dict[str, Analysis]
+
+
 class AnalyzeAnswer(BaseModel):
     """What POST /analyze answers."""
 
@@ -405,7 +504,7 @@ class JobView(JobSummary):
     question: QuestionView
     versions: dict[str, str]
     machine: Machine
-    result: Analysis | Comparison | None
+    result: Analysis | Comparison | Sweep | None
 
 
 class JobAnswer(BaseModel):

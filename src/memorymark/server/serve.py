@@ -61,6 +61,7 @@ def running(settings: Settings) -> Iterator[Service]:
                 list(_lanes(settings, first, kind)),
                 queue_size=settings.queue_size,
                 max_seconds=settings.job_seconds,
+                allow_code=settings.allow_code,
             )
             server = _server(settings, jobs, kind, listening)
             jobs.start()

@@ -19,7 +19,8 @@ SHORTEST_TOKEN = 16
 class Settings:
     """``token`` is what callers must show; an address that others can reach needs one, unless ``open_to_all``.
 
-    ``origins`` are the sites whose pages may call the service from a browser.
+    ``origins`` are the sites whose pages may call the service from a browser. With ``allow_code`` callers may name
+    files and functions of this machine, and models that bring code: whoever can call can then run what they like.
     """
 
     host: str = "127.0.0.1"
@@ -28,6 +29,7 @@ class Settings:
     token: str | None = None
     open_to_all: bool = False
     origins: tuple[str, ...] = ()
+    allow_code: bool = False
     queue_size: int = 1000
     prediction_workers: int = max(1, min(4, (os.cpu_count() or 1) // 2))
     job_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
