@@ -63,8 +63,8 @@ def compare(
     from memorymark.render.history import print_side_by_side
     from memorymark.render.json import print_json
 
-    if len(jobs) < 2:
-        raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
+    if len(set(jobs)) < 2:
+        raise UsageError("compare takes two or more different jobs; `memorymark history` lists them.")
     store = Store(database or default_url())
     analyses = {found.id: _analysis(found) for found in map(store.find, jobs)}
     if as_json:

@@ -17,6 +17,8 @@ from memorymark.history.migrations import migrate
 from memorymark.history.tables import events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
+# Any number will do, if everyone uses the same.
+MIGRATION_LOCK = 5_001_0001
 # How long a write waits for another process's.
 BUSY_SECONDS = 10
 EVERYTHING_BUT_RESULT = [column for column in jobs.c if column.name != "result"]
@@ -45,8 +47,13 @@ class Store:
         if self.url.drivername == "postgresql":
             self.url = self.url.set(drivername="postgresql+psycopg")
         self._engine = self._connect()
-        with self._transaction() as connection:
-            migrate(connection)
+        try:
+            with self._transaction() as connection:
+                self._wait_for_others(connection)
+                migrate(connection)
+        except BaseException:
+            self._engine.dispose()
+            raise
 
     def close(self) -> None:
         """Gives up the connections."""
@@ -154,6 +161,14 @@ class Store:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def _wait_for_others(self, connection: Connection) -> None:
+        """Lets one process at a time change the tables; the transaction's end lets the next one in."""
+        if self.file is not None:
+            connection.exec_driver_sql("ROLLBACK")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
     def _make_engine(self, **options: Any) -> Engine:
         try:

@@ -94,13 +94,19 @@ def add_job_routes(
         page = [in_http_terms(views.summary(jobs.current(job), headline)) for job, headline in found[: query.limit]]
         return success(jobs=page, next=page[-1]["id"] if len(found) > query.limit else None)
 
-    @app.get("/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="One job", **GUARDED)
+    @app.get(
+        "/jobs/<job_id>", tags=[JOBS], responses=answers(404, 503, ok=schemas.JobAnswer), summary="One job", **GUARDED
+    )
     def show(path: schemas.JobPath) -> Response:
         job = existing(path.job_id)
         return success(reused=False, job=shown(job, jobs.position(job.id)))
 
     @app.delete(
-        "/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="Cancel a job", **GUARDED
+        "/jobs/<job_id>",
+        tags=[JOBS],
+        responses=answers(404, 503, ok=schemas.JobAnswer),
+        summary="Cancel a job",
+        **GUARDED,
     )
     def cancel(path: schemas.JobPath) -> Response:
         job = existing(path.job_id)
@@ -109,7 +115,7 @@ def add_job_routes(
     @app.get(
         "/jobs/<job_id>/events",
         tags=[JOBS],
-        responses=answers(404, 429, ok=schemas.EventsAnswer, empty=None),
+        responses=answers(404, 429, 503, ok=schemas.EventsAnswer, empty=None),
         summary="What happens to a job, as it happens",
         **GUARDED,
     )

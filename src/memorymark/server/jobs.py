@@ -155,7 +155,8 @@ class Jobs:
         live = self._live.get(job.id)
         if live is not None:
             return live.events(after)
-        return [with_result(event, job) for event in self.store.events(job.id, after)]
+        ended = self.store.job(job.id) or job
+        return [with_result(event, ended) for event in self.store.events(job.id, after)]
 
     def watch(self, job: Job, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, an empty list whenever nothing came for a while; ends with the job or the service."""

@@ -24,7 +24,7 @@ class LiveJob:
         self.time_limit_seconds = min(job.time_limit_seconds or max_seconds, max_seconds)
         self.lease = Lease()
         self._store = store
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.RLock())
         self._events: list[JobEvent] = []
         self._unsaved: list[JobEvent] = []
         self._is_woken = False
@@ -63,15 +63,14 @@ class LiveJob:
 
     def watch(self, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, and an empty list whenever nothing came for a while; ends with the job."""
-        while True:
+        is_over = False
+        while not is_over:
             with self._changed:
                 if len(self._events) <= after and not self.job.is_finished:
                     self._changed.wait(heartbeat_seconds)
-            fresh = self.events(after)
-            after += len(fresh)
-            yield fresh
-            if self.job.is_finished:
-                return
+                happened, is_over = self.events(after), self.job.is_finished
+            after += len(happened)
+            yield happened
 
     def wake(self) -> None:
         """Has those who listen or wait look up, because the service is shutting down."""

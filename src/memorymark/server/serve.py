@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 # Threads beside those that watchers and waiting callers hold.
 ANSWERING_THREADS = 32
 BACKLOG = 1024
+FLUSH_SECONDS = 0.2
+# Far above what the app takes, so that its own sentence comes first, and far below what would hurt.
+LARGEST_REQUEST_BYTES = 1024 * 1024
 
 
 class Service:
@@ -43,8 +47,9 @@ class Service:
     def stop(self) -> None:
         """Ends what runs, marks it, and closes every connection."""
         self.jobs.stop()
+        self._server.task_dispatcher.shutdown()  # first, while the loop still sends what they answer
+        time.sleep(FLUSH_SECONDS)
         self._server.close()
-        self._server.task_dispatcher.shutdown()
 
 
 @contextmanager
@@ -123,6 +128,7 @@ def _server(
         threads=settings.max_watchers + MOST_WAITING + ANSWERING_THREADS,
         connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
         backlog=BACKLOG,
+        max_request_body_size=LARGEST_REQUEST_BYTES,
         asyncore_use_poll=True,
         channel_timeout=int(settings.stream_seconds) + 60,
         ident=None,

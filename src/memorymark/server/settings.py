@@ -7,6 +7,7 @@ import os
 import threading
 from dataclasses import dataclass
 
+from memorymark.client import can_be_sent
 from memorymark.errors import UsageError
 from memorymark.history import default_url
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
@@ -42,12 +43,15 @@ class Settings:
             raise UsageError(
                 f"anyone who reaches {self.host} could use the GPUs; give a --token, or say --open-to-all."
             )
+        object.__setattr__(self, "origins", tuple(origin.rstrip("/") for origin in self.origins))
+        if self.token is not None and not can_be_sent(self.token):
+            raise UsageError("a token is letters, digits and signs without spaces; `openssl rand -hex 16` makes one.")
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
             raise UsageError(
                 f"a token needs at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 16`."
             )
         for origin in self.origins:
-            if not origin.startswith(("http://", "https://")) or origin.rstrip("/").count("/") != 2:
+            if not origin.startswith(("http://", "https://")) or origin.count("/") != 2:
                 raise UsageError(f"{origin!r} is no origin; give one such as https://dashboard.example.org.")
         for name in ("queue_size", "prediction_workers", "max_watchers"):
             if getattr(self, name) < 1:
