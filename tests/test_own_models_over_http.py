@@ -84,7 +84,7 @@ def test_code_that_a_model_brings_is_refused(http):
     status, answer = post(http, model_name="some/model", trust_remote_code=True)
 
     assert status == 403
-    assert "runs no model's own code" in answer["error"]
+    assert "runs no code that a model brings" in answer["error"]
 
 
 def test_a_folder_of_the_server_does_not_stand_in_for_a_hugging_face_id(http, jobs, tmp_path, monkeypatch):
