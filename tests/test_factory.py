@@ -203,7 +203,7 @@ def test_what_is_wrong_with_a_workload_is_said_measured_and_predicted(file, call
         ({"image_size": 8}, "--image-size does not apply"),
         ({"audio_seconds": 8}, "--audio-seconds does not apply"),
         ({"small": True}, "there is no stand-in for nets.py:make"),
-        ({"recipe": mm.Recipe(loss="mean")}, "--loss mean is for models of transformers"),
+        ({"recipe": mm.Recipe(loss="mean")}, "--loss mean takes a model's logits and nets.py:make gives none"),
     ],
 )
 def test_options_that_say_nothing_to_a_function_are_refused(file, options, complaint):

@@ -302,7 +302,7 @@ def test_a_hugging_face_id_that_is_known_here_is_built_from_its_config(tmp_path,
     [
         (
             ("other/model",),
-            "the config of other/model is not on this machine and Hugging Face cannot be reached; give a ",
+            "the config of other/model is not on this machine and Hugging Face cannot be reached; give ",
         ),
         (("some/model", "--revision", "gone"), "the config of some/model at revision gone is not on this machine"),
     ],

@@ -14,6 +14,9 @@ FOLDER = Path(__file__).parent / "architectures"
 # The order of listings.
 FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
 
+# How alike two names must be for the one to be meant by the other, and how much less than the most alike one.
+LIKENESS, CLOSE_TO_BEST = 0.6, 0.1
+
 
 @dataclass(frozen=True)
 class ModelEntry:
@@ -67,14 +70,31 @@ def find_model(name: str) -> ModelEntry:
     entry = known_model(name)
     if entry is not None:
         return entry
-    from difflib import get_close_matches
-
-    short = {key: entry.id for key, entry in _by_name().items()}
-    short |= {key.rpartition("/")[2]: entry.id for key, entry in _by_name().items()}
-    near = list(dict.fromkeys(short[key] for key in get_close_matches(name.strip().lower(), short, n=3)))
+    near = _near(name)
     known = ", ".join(entry.id for entry in all_models())
     hint = f"did you mean {' or '.join(near)}? The" if near else "the"
     raise UsageError(
         f"unknown model {name!r}: {hint} models are {known}; or give a Hugging Face id (org/name), "
         "a folder (./folder) or a function of yours (file.py:function)."
     )
+
+
+def _near(name: str) -> list[str]:
+    """The ids that may have been meant: the one that differs in signs only, or else those that look most alike."""
+    from difflib import SequenceMatcher
+
+    short = {key: entry.id for key, entry in _by_name().items()}
+    for key, entry in _by_name().items():
+        short.setdefault(key.rpartition("/")[2], entry.id)
+    wanted = name.strip().lower()
+    for key, model in short.items():
+        if _letters(key) == _letters(wanted):
+            return [model]
+    alike = {key: SequenceMatcher(None, wanted, key).ratio() for key in short}
+    best = max(alike.values())
+    near = [key for key, ratio in alike.items() if ratio >= max(LIKENESS, best - CLOSE_TO_BEST)]
+    return list(dict.fromkeys(short[key] for key in sorted(near, key=lambda key: -alike[key])))[:3]
+
+
+def _letters(name: str) -> str:
+    return "".join(sign for sign in name if sign.isalnum())

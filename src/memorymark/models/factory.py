@@ -37,10 +37,6 @@ def factory_workload(request: Request) -> Workload:
             raise UsageError(f"{option} does not apply to {request.entry.id}, which makes its own batches; drop it.")
     call = read_factory(request.model)
     workload = _called(call, request.entry.id)
-    if request.recipe.loss == "mean":
-        raise UsageError(
-            f"--loss mean is for models of transformers; {request.entry.id} has a loss of its own, drop it."
-        )
     return checked(workload, request.entry.id)
 
 

@@ -21,7 +21,7 @@ def _content(name: str, revision: str | None) -> bytes:
     from huggingface_hub import errors as hub
     from huggingface_hub import hf_hub_download
 
-    instead = f"give a folder with its config.json, as in ./{name.rpartition('/')[2]}"
+    instead = f"give its config.json, in a folder as ./{name.rpartition('/')[2]}, or as config over HTTP"
     at = f" at revision {revision}" if revision else ""
     try:
         file = hf_hub_download(name, "config.json", revision=revision, local_files_only=not _is_in_reach())

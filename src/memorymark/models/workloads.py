@@ -25,6 +25,8 @@ def workload_of(request: Request) -> Workload:
     kind = request.name.kind
     if request.small and not has_stand_in(request):
         raise UsageError(f"there is no stand-in for {request.entry.id}, only for configs; drop --small.")
+    if request.recipe.loss == "mean" and kind in ("factory", "timm"):
+        raise _no_logits(request)
     if kind == "factory":
         return factory_workload(request)
     if kind == "timm":
@@ -62,6 +64,9 @@ def _of_config(request: Request) -> Workload:
     if request.recipe.channels_last and "pixels" not in task.units:
         raise UsageError(f"--channels-last is for image models and {name} is none; drop it.")
 
+    if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering"):
+        raise _no_logits(request)
+
     def build() -> nn.Module:
         return heads.build(config, task, name, tied=facts.get("tie_word_embeddings"))
 
@@ -72,6 +77,10 @@ def _of_config(request: Request) -> Workload:
         name=name,
         sample=shape.describe(task, config),
     )
+
+
+def _no_logits(request: Request) -> UsageError:
+    return UsageError(f"--loss mean takes a model's logits and {request.entry.id} gives none; drop it.")
 
 
 def _contrastive_loss(model: Callable[..., Any], batch: Batch) -> Tensor:

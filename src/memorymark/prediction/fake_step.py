@@ -32,6 +32,11 @@ from memorymark.workload import Workload
 # Small, so that the values a model looks at cost little; not 1, which models and kernels may treat in their own way.
 TRACED_BATCH = 4
 CPU = torch.device("cpu")
+# What fake tensors complain of where only a run can tell.
+ONLY_A_RUN = {
+    "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
+    "Expected inputs of BF16 type": "the model multiplies for many experts at once, for which fake tensors know bf16 only",
+}
 
 
 @dataclass(frozen=True)
@@ -169,11 +174,10 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
         ) from None
     except RuntimeError as error:
-        if "its data is not allocated yet" not in str(error):
-            raise
-        raise CannotPredictError(
-            "the model reads a tensor's values (.tolist(), .numpy()), which only a run has; measure it on a GPU."
-        ) from None
+        for sign, reason in ONLY_A_RUN.items():
+            if sign in str(error):
+                raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
+        raise
     return add_in_place(trace)
 
 

@@ -209,7 +209,7 @@ def print_models(entries: Iterable[ModelEntry]) -> None:
     table.columns[1].justify = "right"
     for (kind, task), group in groupby(entries, key=lambda entry: (entry.type, entry.task)):
         table.add_section()
-        table.add_row(f"[bold]{kind}: {TASKS[task].title}[/bold]")
+        table.add_row(f"[bold]{kind}[/bold]", "", "", f"[bold]{TASKS[task].title}[/bold]")
         for entry in group:
             sample = f"{entry.sample_size} {TASKS[task].units[0]}"
             table.add_row(entry.id, f"{entry.parameters:,}", sample, entry.huggingface_id)

@@ -39,13 +39,11 @@ Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
 def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool) -> None:
     """Refuses what would open a file or run code of the server's; only the name is looked at."""
     if trust_remote_code:
-        raise NotAllowedError(
-            "this service runs no model's own code; its operator would have to start it with --allow-code."
-        )
+        raise NotAllowedError("this service runs no code that a model brings; its operator would have to allow code.")
     if model and not has_config and read_name(model).needs_files:  # beside a config it is only what to call it
         raise NotAllowedError(
-            "this service opens no files and runs no functions for callers; paste the config.json as config, or have "
-            "its operator start it with --allow-code."
+            "this service opens no files and runs no functions for callers; give the config.json as config, or ask its "
+            "operator to allow code."
         )
 
 
