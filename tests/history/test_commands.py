@@ -153,7 +153,7 @@ def test_a_failed_analysis_says_why_it_has_no_result(ask):
         (("compare", "aaa", "zzz"), "the history has no job 'zzz'"),
         (("compare", "aaa", "aa"), "several jobs begin with 'aa'"),
         (("compare", "aaa", "fff"), "job fff000000000 has no result"),
-        (("compare", "aaa", "ccc"), "job ccc000000000 already compares every GPU"),
+        (("compare", "aaa", "ccc"), "job ccc000000000 already compares several"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

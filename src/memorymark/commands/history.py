@@ -63,10 +63,14 @@ def compare(
     from memorymark.render.history import print_side_by_side
     from memorymark.render.json import print_json
 
-    if len(set(jobs)) < 2:
-        raise UsageError("compare takes two or more different jobs; `memorymark history` lists them.")
+    if len(jobs) < 2:
+        raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
     store = Store(database or default_url())
-    analyses = {found.id: _analysis(found) for found in map(store.find, jobs)}
+    analyses: dict[str, Analysis] = {}
+    for found in map(store.find, jobs):
+        if found.id in analyses:
+            raise UsageError(f"job {found.id} is named twice; name another to compare it with.")
+        analyses[found.id] = _analysis(found)
     if as_json:
         print_json({"analyses": {job_id: analysis.to_dict() for job_id, analysis in analyses.items()}})
     else:
