@@ -136,15 +136,22 @@ console.log(
   `first paint ${interactive.painted.toFixed(0)} ms, interactive after ${interactive.ready.toFixed(0)} ms, layout shift ${interactive.shift.toFixed(4)} (processor slowed ${SLOWDOWN}x)`,
 );
 
+// Judged by the processor time of a task: what else runs on the machine does not count.
+await browser.startTracing(undefined, { categories: ["toplevel"] });
 const busy = await open("/#/job/abc", 1);
 await busy.getByText(`${TRIALS} batch sizes tried`).waitFor({ timeout: 60_000 });
-const { longest, count, shift } = await busy.evaluate(() => ({
-  longest: Math.max(0, ...window.tasks.map(([, duration]) => duration)),
-  count: window.tasks.length,
+const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+const threadOf = (event) => `${event.pid}:${event.tid}`;
+const pages = traceEvents.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain");
+const mainThreads = new Set(pages.map(threadOf));
+const tasks = traceEvents.filter((event) => event.name.endsWith("RunTask") && mainThreads.has(threadOf(event)));
+const longest = Math.max(...tasks.map((event) => event.tdur ?? event.dur ?? 0)) / 1000;
+const { wall, shift } = await busy.evaluate(() => ({
+  wall: Math.max(0, ...window.tasks.map(([, duration]) => duration)),
   shift: window.shift,
 }));
 console.log(
-  `${TRIALS} trials: longest task ${longest.toFixed(0)} ms (${count} over 50 ms), layout shift ${shift.toFixed(4)}`,
+  `${TRIALS} trials: longest task ${longest.toFixed(0)} ms of processor time (${wall.toFixed(0)} ms on the clock), layout shift ${shift.toFixed(4)}`,
 );
 await browser.close();
 server.closeAllConnections();

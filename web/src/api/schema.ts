@@ -489,6 +489,8 @@ export interface components {
             capped: boolean;
             /** Parameters */
             parameters: number;
+            /** Trainable Parameters */
+            trainable_parameters: number | null;
             /**
              * Source
              * @enum {string}
@@ -496,6 +498,8 @@ export interface components {
             source: "measured" | "predicted";
             /** Unknown Operations */
             unknown_operations: string[];
+            /** Optimizer */
+            optimizer: string;
             /** Sample */
             sample: string;
             /** Small */
@@ -543,6 +547,8 @@ export interface components {
             tf32: boolean;
             /** Channels Last */
             channels_last: boolean;
+            /** Lora */
+            lora: number;
         };
         /**
          * RequestView
@@ -551,10 +557,22 @@ export interface components {
         RequestView: {
             /** Model */
             model: string;
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /** Task */
+            task: string | null;
+            /** Revision */
+            revision: string | null;
+            /** Trust Remote Code */
+            trust_remote_code: boolean;
             /** Seq Len */
             seq_len: number | null;
             /** Image Size */
             image_size: number | null;
+            /** Audio Seconds */
+            audio_seconds: number | null;
             /** Small */
             small: boolean | null;
             recipe: components["schemas"]["RecipeView"];
@@ -650,14 +668,41 @@ export interface components {
         };
         /**
          * AnalyzeBody
-         * @description A training and what is to be found out about it. All but ``model_name`` may be left out.
+         * @description A training and what is to be found out about it. All but ``model_name``, or ``config``, may be left out.
          */
         AnalyzeBody: {
             /**
              * Model Name
-             * @description A model of GET /models, by id or Hugging Face id.
+             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
+             * @default null
              */
-            model_name: string;
+            model_name: string | null;
+            /**
+             * Config
+             * @description The content of a model's config.json, at most 256 KiB.
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Task
+             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
+             * @default null
+             */
+            task: string | null;
+            /**
+             * Revision
+             * @description Branch, tag or commit of a Hugging Face model.
+             * @default null
+             */
+            revision: string | null;
+            /**
+             * Trust Remote Code
+             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
+             * @default false
+             */
+            trust_remote_code: boolean;
             /**
              * Gpu
              * @description Predict for this GPU of GET /gpus.
@@ -687,6 +732,12 @@ export interface components {
              * @default false
              */
             fused: boolean;
+            /**
+             * Lora
+             * @description Rank of the LoRA adapters that are trained; 0 for none.
+             * @default 0
+             */
+            lora: number;
             /**
              * Gradient Checkpointing
              * @default false
@@ -736,6 +787,12 @@ export interface components {
              * @default null
              */
             image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Seconds of a sound.
+             * @default null
+             */
+            audio_seconds: number | null;
             /**
              * Small
              * @description A few-layer stand-in for the model.
@@ -928,7 +985,34 @@ export interface components {
             };
             machine: components["schemas"]["Machine"];
             /** Result */
-            result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | null;
+            result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | null;
+        };
+        /**
+         * LengthView
+         * @description One length of a sweep. ``lost`` is the part of its throughput that the planned batch costs.
+         */
+        LengthView: {
+            /** Seq Len */
+            seq_len: number;
+            /** Fits */
+            fits: boolean;
+            /** Max Batch Size */
+            max_batch_size: number | null;
+            /** Max Batch Interval */
+            max_batch_interval: [
+                number,
+                number
+            ] | null;
+            /** Recommended Batch Size */
+            recommended_batch_size: number | null;
+            /** Samples Per Second */
+            samples_per_second: number | null;
+            /** Tokens Per Second */
+            tokens_per_second: number | null;
+            /** Planned Samples Per Second */
+            planned_samples_per_second: number | null;
+            /** Lost */
+            lost: number | null;
         };
         /**
          * Machine
@@ -965,17 +1049,83 @@ export interface components {
             price_per_hour: number | null;
             /** All Gpus */
             all_gpus: boolean;
+            /** Seq Lens */
+            seq_lens: number[];
+        };
+        /**
+         * Sweep
+         * @description The same training at several lengths, the shortest first. The numbers at the top are for ``plan_for``.
+         */
+        Sweep: {
+            /** Model Name */
+            model_name: string;
+            /** Gpu Name */
+            gpu_name: string;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            recipe: components["schemas"]["RecipeView"];
+            /** Seq Lens */
+            seq_lens: number[];
+            /** Plan For */
+            plan_for: number;
+            /** Planned Batch Size */
+            planned_batch_size: number;
+            /** Max Batch Size */
+            max_batch_size: number;
+            /** Recommended Batch Size */
+            recommended_batch_size: number | null;
+            /** Speedup */
+            speedup: number | null;
+            /** Advice */
+            advice: string[];
+            /** Lengths */
+            lengths: components["schemas"]["LengthView"][];
+            request: components["schemas"]["RequestView"];
+            /** Analyses */
+            analyses: {
+                [key: string]: components["schemas"]["Analysis"];
+            };
         };
         /**
          * JobBody
-         * @description The same, with one more thing that may be asked for.
+         * @description The same, with more that may be asked for.
          */
         JobBody: {
             /**
              * Model Name
-             * @description A model of GET /models, by id or Hugging Face id.
+             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
+             * @default null
              */
-            model_name: string;
+            model_name: string | null;
+            /**
+             * Config
+             * @description The content of a model's config.json, at most 256 KiB.
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Task
+             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
+             * @default null
+             */
+            task: string | null;
+            /**
+             * Revision
+             * @description Branch, tag or commit of a Hugging Face model.
+             * @default null
+             */
+            revision: string | null;
+            /**
+             * Trust Remote Code
+             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
+             * @default false
+             */
+            trust_remote_code: boolean;
             /**
              * Gpu
              * @description Predict for this GPU of GET /gpus.
@@ -1005,6 +1155,12 @@ export interface components {
              * @default false
              */
             fused: boolean;
+            /**
+             * Lora
+             * @description Rank of the LoRA adapters that are trained; 0 for none.
+             * @default 0
+             */
+            lora: number;
             /**
              * Gradient Checkpointing
              * @default false
@@ -1054,6 +1210,12 @@ export interface components {
              * @default null
              */
             image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Seconds of a sound.
+             * @default null
+             */
+            audio_seconds: number | null;
             /**
              * Small
              * @description A few-layer stand-in for the model.
@@ -1123,6 +1285,11 @@ export interface components {
              * @default false
              */
             all_gpus: boolean;
+            /**
+             * Seq Lens
+             * @description Several lengths, each with its largest batch.
+             */
+            seq_lens?: number[];
         };
         /**
          * JobsAnswer
@@ -1796,6 +1963,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     cancel_jobs__job_id__delete: {
@@ -1848,6 +2024,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1927,6 +2112,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
