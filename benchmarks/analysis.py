@@ -35,13 +35,13 @@ def train(model: str, recipe: str, batch_size: int) -> dict:
     """50 steps from a cold start, as a training script runs them."""
     import torch
 
-    from memorymark.builtin import builtin_workload
     from memorymark.devices import open_device
+    from memorymark.models.workloads import workload_of
     from memorymark.step import TrainingStep
 
     asked = request(model, recipe)
     device = open_device(asked.target)
-    step = TrainingStep(builtin_workload(asked), asked.recipe, device.torch_device)
+    step = TrainingStep(workload_of(asked), asked.recipe, device.torch_device)
     seconds = device.time_steps(lambda: step(batch_size), STEPS)
     steady = seconds[STEPS // 5 :]
     retries = torch.cuda.memory_stats()["num_alloc_retries"]

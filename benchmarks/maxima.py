@@ -23,12 +23,12 @@ REFERENCE = {
 
 
 def open_probe(model: str, recipe: str):
-    from memorymark.builtin import builtin_workload
     from memorymark.devices import open_device
+    from memorymark.models.workloads import workload_of
     from memorymark.probe.measured import MeasuredProbe
 
     asked = request(model, recipe)
-    return MeasuredProbe(builtin_workload(asked), asked.recipe, open_device(asked.target))
+    return MeasuredProbe(workload_of(asked), asked.recipe, open_device(asked.target))
 
 
 def search(model: str, recipe: str) -> dict:

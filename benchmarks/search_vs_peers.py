@@ -26,14 +26,14 @@ class Bench:
     def __init__(self, model: str, recipe: str, cap_gib: float | None, *, as_script: bool) -> None:
         import torch
 
-        from memorymark.builtin import builtin_workload
         from memorymark.devices import open_device
+        from memorymark.models.workloads import workload_of
         from memorymark.probe.measured import MeasuredProbe
 
         asked = request(model, recipe, cap_gib)
         self.device = open_device(asked.target)
         torch.zeros(1, device="cuda")
-        self.recipe, self.workload = asked.recipe, builtin_workload(asked)
+        self.recipe, self.workload = asked.recipe, workload_of(asked)
         start = time.perf_counter()
         if as_script:
             self.workload.build().to("cuda")

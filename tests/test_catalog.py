@@ -4,19 +4,128 @@ from dataclasses import replace
 import pytest
 import torch
 
-from memorymark.builtin import builtin_workload
 from memorymark.catalog import Price, all_gpus, all_models, find_gpu, find_model, match_gpu
 from memorymark.errors import UsageError
+from memorymark.models.workloads import workload_of
+from memorymark.recipe import Recipe
 from memorymark.request import Request
+from memorymark.step import TrainingStep
 from memorymark.units import MIB
 
+each_model = pytest.mark.parametrize("entry", all_models(), ids=lambda entry: entry.id)
+# What the makers' weights hold, head included, counted where they were published.
+PUBLISHED = {
+    "bert": 109_483_778,
+    "bert-large": 335_143_938,
+    "distilbert": 66_955_010,
+    "roberta": 124_647_170,
+    "roberta-large": 355_361_794,
+    "deberta-v3": 184_423_682,
+    "modernbert": 149_606_402,
+    "gpt2": 124_441_344,
+    "gpt2-lm": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "opt-125m": 125_239_296,
+    "opt-6.7b": 6_658_473_984,
+    "pythia-160m": 162_322_944,
+    "pythia-1.4b": 1_414_647_808,
+    "pythia-6.9b": 6_857_302_016,
+    "smollm2-135m": 134_515_008,
+    "smollm2-1.7b": 1_711_376_384,
+    "tinyllama": 1_100_048_384,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.2-3b": 3_212_749_824,
+    "llama-3.1-8b": 8_030_261_248,
+    "llama-3.1-70b": 70_553_706_496,
+    "mistral-7b": 7_248_023_552,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen3-0.6b": 596_049_920,
+    "qwen3-8b": 8_190_735_360,
+    "phi-2": 2_779_683_840,
+    "phi-3-mini": 3_821_079_552,
+    "phi-4": 14_659_507_200,
+    "gemma-2b": 2_506_172_416,
+    "gemma-2-9b": 9_241_705_984,
+    "gemma-3-1b": 999_885_952,
+    "falcon-7b": 6_921_720_704,
+    "bloom-560m": 559_214_592,
+    "t5-small": 60_506_624,
+    "t5-base": 222_903_552,
+    "t5-large": 737_668_096,
+    "flan-t5-base": 247_577_856,
+    "flan-t5-xl": 2_849_757_184,
+    "bart-base": 139_420_416,
+    "bart-large": 406_291_456,
+    "resnet": 25_557_032,
+    "resnet-18": 11_689_512,
+    "resnet-101": 44_549_160,
+    "vit-base": 86_567_656,
+    "vit-large": 304_326_632,
+    "swin-tiny": 28_288_354,
+    "swin-base": 87_768_224,
+    "convnext-tiny": 28_589_128,
+    "convnext-base": 88_591_464,
+    "efficientnet-b0": 5_288_548,
+    "wav2vec2-base-ctc": 94_396_320,
+    "whisper-tiny": 37_760_640,
+    "whisper-small": 241_734_912,
+    "whisper-large-v3": 1_543_490_560,
+    "clip-base": 151_277_313,
+    "clip-large": 427_616_513,
+    "siglip-base": 203_155_970,
+    "llava-1.5-7b": 7_063_427_072,
+    "qwen2-vl-2b": 2_208_985_600,
+    "qwen2-vl-7b": 8_291_375_616,
+}
 
-@pytest.mark.parametrize("model", [entry.id for entry in all_models()])
-def test_the_parameters_of_a_model_are_those_its_config_builds(model):
+
+@each_model
+def test_the_parameters_of_a_model_are_those_its_config_builds(entry):
     with torch.device("meta"):
-        built = builtin_workload(Request(model=model)).build()
+        built = workload_of(Request(model=entry.id)).build()
 
-    assert sum(p.numel() for p in built.parameters()) == find_model(model).parameters
+    assert sum(p.numel() for p in built.parameters()) == entry.parameters
+    assert {p.dtype for p in built.parameters()} == {torch.float32}
+
+
+def test_the_parameters_are_those_that_were_published():
+    assert {model: find_model(model).parameters for model in PUBLISHED} == PUBLISHED
+
+
+@each_model
+def test_the_stand_in_of_a_model_is_small_and_trains(entry):
+    step = TrainingStep(workload_of(Request(model=entry.id, small=True)), Recipe(), torch.device("cpu"))
+    step(2)
+
+    assert sum(p.numel() for p in step.model.parameters()) < 2_000_000
+
+
+def test_the_catalog_has_models_of_every_kind_from_a_few_million_to_70_billion():
+    sizes = [entry.parameters for entry in all_models()]
+
+    assert len(sizes) >= 30
+    assert min(sizes) < 10e6
+    assert max(sizes) > 70e9
+    assert {entry.type for entry in all_models()} == {"nlp", "vision", "audio", "multimodal"}
+    assert len({entry.id for entry in all_models()}) == len(sizes)
+
+
+def test_the_first_three_are_what_they_were():
+    """Scripts and histories know them by these ids, heads and sizes."""
+    assert {
+        entry.id: (entry.task, entry.parameters, entry.sample_size, entry.max_sample_size)
+        for entry in map(find_model, ("bert", "gpt2", "resnet"))
+    } == {
+        "bert": ("sequence-classification", 109_483_778, 128, 512),
+        "gpt2": ("sequence-classification", 124_441_344, 128, 1024),
+        "resnet": ("image-classification", 25_557_032, 224, 4096),
+    }
 
 
 @pytest.mark.parametrize("name", ["bert", " BERT ", "google-bert/bert-base-uncased", "Google-BERT/bert-base-uncased"])

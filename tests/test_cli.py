@@ -18,9 +18,10 @@ from memorymark.version import __version__
 
 SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 REQUEST_OPTIONS = [
-    "--accumulate", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode", "--full",
-    "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss", "--memory-gib",
-    "--optimizer", "--precision", "--quiet", "-q", "--seq-len", "--small", "--tf32", "--time-limit",
+    "--accumulate", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode",
+    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
+    "--memory-gib", "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task",
+    "--tf32", "--time-limit", "--trust-remote-code",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year"]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
@@ -43,7 +44,7 @@ INTERFACE = {
     "compare": ["JOBS", "--database", "--json"],
     "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
-        "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
+        "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
         "--prediction-workers", "--queue-size", "--quiet", "-q", "--token",
     ],
 }  # fmt: skip

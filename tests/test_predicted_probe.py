@@ -11,9 +11,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import memorymark as mm
-from memorymark.builtin import builtin_workload
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import CannotPredictError
+from memorymark.models.workloads import workload_of
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.search import find_maximum
@@ -34,7 +34,7 @@ def probe_of(workload, recipe=None, *, gpu=A10, cap_bytes=None):
 @cache
 def traced(model, recipe, capability):
     """The small stand-in of a built-in model, traced once for all tests."""
-    return trace_training(builtin_workload(mm.Request(model=model, small=True)), recipe, capability)
+    return trace_training(workload_of(mm.Request(model=model, small=True)), recipe, capability)
 
 
 def stand_in(model, *, gpu=A10, cap_bytes=None, **recipe):
@@ -71,7 +71,7 @@ def relative(trial):
 def test_the_probe_says_what_it_predicts_and_for_which_gpu(model):
     info, capped = stand_in(model).info, stand_in(model, cap_bytes=CAP_BYTES).info
 
-    real = builtin_workload(mm.Request(model=model, small=True)).build()
+    real = workload_of(mm.Request(model=model, small=True)).build()
     assert (info.source, info.device_kind, info.device_name) == ("predicted", "cuda", "NVIDIA A10")
     assert info.parameters == sum(parameter.numel() for parameter in real.parameters())
     assert info.total_bytes == A10.torch_memory_bytes

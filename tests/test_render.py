@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 
 import memorymark as mm
-from memorymark.builtin import builtin_workload
 from memorymark.catalog import Price, all_gpus, find_gpu
 from memorymark.comparison import Comparison
 from memorymark.devices import open_device
 from memorymark.events import TrialFinished
+from memorymark.models.workloads import workload_of
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
@@ -30,7 +30,7 @@ from memorymark.validation import BackwardCheck, PredictionCheck
 def result():
     """A real analysis, run in this process."""
     request = mm.Request(model="bert", seq_len=8, small=True, target=mm.Target(device="cpu", memory_cap_bytes=20 * MIB))
-    probe = MeasuredProbe(builtin_workload(request), request.recipe, open_device(request.target))
+    probe = MeasuredProbe(workload_of(request), request.recipe, open_device(request.target))
     info = replace(probe.info, small=True, sample="8 tokens")
     found = find_maximum(probe.try_batch, info.capacity_bytes)
     timed = [probe.measure(size) for size in (found.maximum, found.maximum // 2, 2)]
@@ -50,7 +50,7 @@ def result():
 def predicted():
     """A real prediction for the A10, made in this process."""
     request, gpu = mm.Request(model="bert", small=True, target=mm.Target(gpu="a10")), find_gpu("a10")
-    step = trace_training(builtin_workload(request), request.recipe, gpu.capability)
+    step = trace_training(workload_of(request), request.recipe, gpu.capability)
     probe = PredictedProbe(step, request.recipe, gpu)
     found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
     return mm.Analysis(

@@ -19,6 +19,11 @@ from memorymark.units import GIB
         ({"model": "resnet", "image_size": 4097}, "resnet takes 1 to 4096 pixels; --image-size 4097 is outside"),
         ({"model": "bert", "image_size": 224}, "--image-size does not apply to bert"),
         ({"model": "resnet", "seq_len": 128}, "--seq-len does not apply to resnet"),
+        ({"model": "bert", "audio_seconds": 5}, "--audio-seconds does not apply to bert"),
+        ({"model": "wav2vec2-base", "audio_seconds": 61}, "wav2vec2-base takes 1 to 60 seconds"),
+        ({"model": "clip-base", "seq_len": 78}, "clip-base takes 1 to 77 tokens"),
+        ({"model": "bert", "revision": "main"}, "--revision is for Hugging Face ids and bert is none"),
+        ({"model": "some/model", "seq_len": 0}, "the size of a sample must be 1 or more, not 0"),
         ({"model": "gpt2", "recipe": Recipe(channels_last=True)}, "--channels-last is for image models"),
     ],
 )
@@ -60,8 +65,11 @@ def test_a_memory_cap_must_leave_something(cap):
             recipe=Recipe(precision="bf16", optimizer="sgd"),
             target=Target(device="cuda:1", memory_cap_bytes=8 * GIB),
         ),
+        Request(model="some/model", revision="main", trust_remote_code=True, task="causal-lm"),
+        Request(config={"model_type": "bert", "id2label": {"0": "no"}}, model="mine"),
+        Request(model="nets.py:make(64)"),
     ],
-    ids=["default", "everything set"],
+    ids=["default", "everything set", "Hugging Face id", "pasted config", "function"],
 )
 def test_a_request_survives_json(request_):
     assert Request.from_dict(json.loads(json.dumps(request_.to_dict()))) == request_

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 import memorymark as mm
-from memorymark.builtin import builtin_workload
 from memorymark.devices.tracked import CpuDevice
+from memorymark.models.workloads import workload_of
 from memorymark.step import TrainingStep
 from tiny import CLASSES, TinyNet, tiny, tiny_batch
 
@@ -94,7 +94,7 @@ def test_precision_is_that_of_the_activations_and_the_weights_stay_fp32(precisio
 
 @pytest.mark.parametrize(("checkpointing", "passes"), [(False, 1), (True, 2)])
 def test_checkpointing_runs_the_layers_again_in_the_backward_pass(checkpointing, passes):
-    workload = builtin_workload(mm.Request(model="bert", small=True, seq_len=8))
+    workload = workload_of(mm.Request(model="bert", small=True, seq_len=8))
     step = step_for(mm.Recipe(gradient_checkpointing=checkpointing), workload)
     calls = []
     step.model.bert.encoder.layer[0].attention.register_forward_hook(lambda *_: calls.append(1))
@@ -119,7 +119,7 @@ def test_channels_last_reaches_weights_and_images():
         seen.append(batch["pixel_values"].is_contiguous(memory_format=torch.channels_last))
         return model(**batch).loss
 
-    images = builtin_workload(mm.Request(model="resnet", small=True, image_size=32))
+    images = workload_of(mm.Request(model="resnet", small=True, image_size=32))
     workload = mm.Workload(build=images.build, batch=images.batch, loss=loss)
     step = step_for(mm.Recipe(channels_last=True), workload)
 

@@ -314,17 +314,17 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
 
 
 def _ways_to_fit(request: Request, info: ProbeInfo) -> str:
-    recipe, text = request.recipe, request.entry.type == "nlp"
-    smaller = {"nlp": "a shorter --seq-len", "vision": "a smaller --image-size"}
+    recipe, text = request.recipe, "tokens" in info.sample
+    shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
     ways = [
         *(["a larger --memory-gib"] if info.capped else []),
         *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
         *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
         *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") else []),
         *(["--lora 16"] if text and not recipe.lora and info.parameters >= LARGE_MODEL else []),
-        smaller.get(request.entry.type, "smaller samples"),
+        *(way for unit, way in shorter.items() if unit in info.sample),
     ]
-    return f"{', '.join(ways)} or a larger GPU"
+    return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"
 
 
 class _TrialLog:

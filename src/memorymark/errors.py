@@ -24,6 +24,10 @@ class UsageError(MemoryMarkError):
     exit_code = 2
 
 
+class NotAllowedError(UsageError):
+    """The operator of the service does not let callers do this."""
+
+
 class DoesNotFitError(MemoryMarkError):
     """Not even a batch of one trains on the target."""
 

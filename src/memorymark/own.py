@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memorymark.catalog import ModelEntry
 from memorymark.recipe import Recipe
-from memorymark.request import Request
+from memorymark.request import OwnModel, Request
 from memorymark.target import Target
 
 
@@ -24,23 +23,9 @@ class OwnRequest(Request):
         return cls(model=name, small=False, recipe=recipe, target=target)
 
     @property
-    def entry(self) -> ModelEntry:
+    def entry(self) -> OwnModel:
         """What the reports say of the model: its name."""
-        return ModelEntry(
-            id=self.model,
-            name=self.model,
-            description="",
-            type="",
-            huggingface_id="",
-            parameters=0,
-            family="",
-            task="",
-            config={},
-            small_config={},
-            inputs=[],
-            sample_size=0,
-            max_sample_size=0,
-        )
+        return OwnModel(self.model, self.model)
 
     def to_dict(self) -> dict[str, Any]:
         """The request as JSON types, told apart from one by a model's name."""

@@ -61,7 +61,7 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """The question as JSON types; ``from_dict`` reads it back."""
-        return asdict(self)
+        return {**asdict(self), "request": self.request.to_dict(), "seq_lens": list(self.seq_lens)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Question:

@@ -31,7 +31,7 @@ class TrainingStep:
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
-        own = workload.optimizer
+        own = workload.optimizer if recipe.optimizer != "none" else None
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model

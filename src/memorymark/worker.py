@@ -33,7 +33,8 @@ class Worker:
     def __init__(self) -> None:
         self._probe: Any = None
         self._request: Request | None = None
-        self._traced: dict[str, Any] = {}
+        self._traced: dict[str, tuple[Any, str]] = {}
+        self._opened = 0
         self._loaded: dict[str, Any] | None = None
 
     def load(self) -> dict[str, Any]:
@@ -60,42 +61,41 @@ class Worker:
 
         What an earlier ``open`` made is dropped, but for a few traces.
         """
+        from memorymark.models.workloads import has_stand_in, look_early, workload_of
+
         start = PROCESS_START if self._loaded is None else time.perf_counter()
-        loaded = self.load()
-
-        from memorymark.builtin import builtin_workload, sample_size
-
-        imported = time.perf_counter()
+        self._opened += 1
         asked = Request.from_dict(request)
+        look_early(asked)
+        loaded = self.load()
+        imported = time.perf_counter()
         nothing_named = asked.target.gpu is None and asked.target.device == "auto"
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
         if asked.target.gpu is not None:
             asked = self._request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
-            self._predict_for(asked.target.gpu or DEFAULT_GPU)
+            sample = self._predict_for(asked.target.gpu or DEFAULT_GPU)
         else:
             from memorymark.devices import open_device
             from memorymark.probe.measured import MeasuredProbe
 
             device = open_device(asked.target)
             if asked.small is None:
-                asked = replace(asked, small=device.kind == "cpu")
+                asked = replace(asked, small=device.kind == "cpu" and has_stand_in(asked))
             self._request = asked
             device.synchronize()
             opened = time.perf_counter()
-            self._probe = MeasuredProbe(builtin_workload(asked), asked.recipe, device)
+            workload = workload_of(asked)
+            sample = workload.sample
+            self._probe = MeasuredProbe(workload, asked.recipe, device)
             device.synchronize()
-        # What is alive now stays: leaving it out makes the collections after a failed trial quick.
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        _settle()
         seconds = {
             "import": imported - start,
             "device": opened - imported,
             "build": time.perf_counter() - opened,
         }
-        sample = f"{sample_size(asked)} {asked.entry.sample_unit}"
         self._probe.info = replace(
             self._probe.info, sample=sample, small=asked.small, versions=loaded["versions"], seconds=seconds
         )
@@ -110,18 +110,21 @@ class Worker:
 
     def reshape(self, seq_len: int) -> dict[str, Any]:
         """Goes on with samples of another length: the same model where it runs, a new trace where it is predicted."""
-        from memorymark.builtin import builtin_workload, sample_size
+        from memorymark.models.workloads import workload_of
 
         start, before = time.perf_counter(), self._probe.info
         assert self._request is not None  # noqa: S101 - open() came first
         asked = self._request = replace(self._request, seq_len=seq_len)
         if asked.target.gpu is not None:
-            self._predict_for(asked.target.gpu)
+            sample = self._predict_for(asked.target.gpu)
         else:
-            self._probe.feed(builtin_workload(asked))
+            workload = workload_of(asked)
+            sample = workload.sample
+            self._probe.feed(workload)
+        _settle()
         self._probe.info = replace(
             self._probe.info,
-            sample=f"{sample_size(asked)} {asked.entry.sample_unit}",
+            sample=sample,
             small=before.small,
             versions=before.versions,
             seconds={"build": time.perf_counter() - start},
@@ -132,25 +135,30 @@ class Worker:
         facts: dict[str, Any] = self._probe.info.to_dict()
         return facts
 
-    def _predict_for(self, gpu_id: str) -> None:
+    def _predict_for(self, gpu_id: str) -> str:
+        """Makes the probe for a GPU; gives the size of a sample in words."""
         from memorymark.probe.predicted import PredictedProbe
 
         asked, gpu = self._request, find_gpu(gpu_id)
         assert asked is not None  # noqa: S101 - open() came first
         cap_bytes = asked.target.memory_cap_bytes
-        self._probe = PredictedProbe(self._trace(asked, gpu), asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+        traced, sample = self._trace(asked, gpu)
+        self._probe = PredictedProbe(traced, asked.recipe, gpu, memory_cap_bytes=cap_bytes)
+        return sample
 
-    def _trace(self, asked: Request, gpu: GpuEntry) -> Any:
-        """The step of a request as GPUs of this generation run it, traced once."""
-        from memorymark.builtin import builtin_workload
+    def _trace(self, asked: Request, gpu: GpuEntry) -> tuple[Any, str]:
+        """The step of a request as GPUs of this generation run it, traced once, and the size of a sample in words."""
+        from memorymark.models.workloads import workload_of
         from memorymark.prediction.cuda_choices import generation
         from memorymark.prediction.fake_step import trace_training
 
-        key = json.dumps([generation(gpu.capability), replace(asked, target=Target()).to_dict()])
+        version = self._opened if asked.name.runs_code else 0  # the code may have changed since the last time
+        key = json.dumps([generation(gpu.capability), version, replace(asked, target=Target()).to_dict()])
         if key in self._traced:
             self._traced[key] = self._traced.pop(key)  # the most recently used comes last
         else:
-            self._traced[key] = trace_training(builtin_workload(asked), asked.recipe, gpu.capability)
+            workload = workload_of(asked)
+            self._traced[key] = (trace_training(workload, asked.recipe, gpu.capability), workload.sample)
             for oldest in list(self._traced)[:-KEPT_TRACES]:
                 del self._traced[oldest]
         return self._traced[key]
@@ -173,6 +181,13 @@ class Worker:
         """Peaks of the forward pass, forward and backward, and the full step."""
         peaks: dict[str, Any] = self._probe.phase_peaks(batch_size)
         return peaks
+
+
+def _settle() -> None:
+    """What is alive now stays: leaving it out makes later collections quick, which look through all that is not."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:

@@ -19,8 +19,9 @@ class Workload:
 
     ``build()`` makes the model; it is called once, with the device as torch's default device.
     ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
-    ``optimizer(model)`` makes the optimizer; without it the recipe's is taken.
     ``loss(model, batch)`` runs the forward pass and gives the loss; without it the model's own ``.loss`` is taken.
+    ``optimizer(model)`` makes the optimizer; without it the recipe's is taken.
+    ``sample`` says in words how large a sample is.
     """
 
     build: Callable[[], nn.Module]
@@ -28,3 +29,4 @@ class Workload:
     loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
     name: str = "model"
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None
+    sample: str = ""

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import memorymark as mm
-from memorymark.builtin import builtin_workload
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml, open_device
+from memorymark.models.workloads import workload_of
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
@@ -42,7 +42,7 @@ def capped(model, cap_bytes=CAP_BYTES, **recipe):
 
 
 def probe_for(request):
-    return MeasuredProbe(builtin_workload(request), request.recipe, open_device(request.target))
+    return MeasuredProbe(workload_of(request), request.recipe, open_device(request.target))
 
 
 def test_breakdown_names_what_the_device_holds_and_adds_up():
@@ -100,7 +100,7 @@ def test_prediction_is_right_on_the_gpu_here(precision):
     request = capped("bert", cap_bytes=6 * GIB, precision=precision)
     measured = probe_for(request)
     found = find_maximum(measured.try_batch, measured.info.capacity_bytes, forecast=measured.forecast)
-    step = trace_training(builtin_workload(request), request.recipe, gpu.capability)
+    step = trace_training(workload_of(request), request.recipe, gpu.capability)
     predicted = PredictedProbe(step, request.recipe, gpu, memory_cap_bytes=measured.info.capacity_bytes)
     assert predicted.forecast() == pytest.approx(found.maximum, rel=0.04)
 

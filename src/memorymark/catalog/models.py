@@ -10,10 +10,20 @@ from typing import Any
 
 from memorymark.errors import UsageError
 
+FOLDER = Path(__file__).parent / "architectures"
+# The order of listings.
+FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
+
+# How alike two names must be for the one to be meant by the other, and how much less than the most alike one.
+LIKENESS, CLOSE_TO_BEST = 0.6, 0.1
+
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One model: the facts of its config, and the shape of the sample it is trained on by default."""
+    """One model: the facts of its config, and the shape of the sample it is trained on by default.
+
+    ``sample_size`` is in what samples of the task are counted in first: tokens, pixels of a side, or seconds.
+    """
 
     id: str
     name: str
@@ -25,14 +35,8 @@ class ModelEntry:
     task: str
     config: dict[str, Any]
     small_config: dict[str, Any]
-    inputs: list[str]
     sample_size: int
     max_sample_size: int
-
-    @property
-    def sample_unit(self) -> str:
-        """What ``sample_size`` counts: tokens of a sequence or pixels of an image's side."""
-        return "tokens" if self.type == "nlp" else "pixels"
 
     def to_dict(self) -> dict[str, Any]:
         """What the listings show of it."""
@@ -43,21 +47,54 @@ class ModelEntry:
 @cache
 def all_models() -> tuple[ModelEntry, ...]:
     """Every model of the catalog."""
-    text = (Path(__file__).parent / "models.json").read_text(encoding="utf-8")
-    return tuple(ModelEntry(**facts) for facts in json.loads(text))
+    texts = ((FOLDER / f"{name}.json").read_text(encoding="utf-8") for name in FILES)
+    return tuple(ModelEntry(**facts) for text in texts for facts in json.loads(text))
+
+
+@cache
+def _by_name() -> dict[str, ModelEntry]:
+    """Entries by id and by Hugging Face id; where two share the latter, the first has it."""
+    found = {entry.id: entry for entry in all_models()}
+    for entry in all_models():
+        found.setdefault(entry.huggingface_id.lower(), entry)
+    return found
+
+
+def known_model(name: str) -> ModelEntry | None:
+    """The model called ``name``, its short id or its Hugging Face id; ``None`` if the catalog has none."""
+    return _by_name().get(name.strip().lower())
 
 
 def find_model(name: str) -> ModelEntry:
-    """The model called ``name``: its short id or its Hugging Face id."""
-    by_name = {key.lower(): entry for entry in all_models() for key in (entry.id, entry.huggingface_id)}
-    wanted = name.strip().lower()
-    if wanted in by_name:
-        return by_name[wanted]
-    from difflib import get_close_matches
-
-    short = {key: entry.id for key, entry in by_name.items()}
-    short |= {key.rpartition("/")[2]: entry.id for key, entry in by_name.items()}
-    near = list(dict.fromkeys(short[key] for key in get_close_matches(wanted, short, n=3)))
+    """The same, but a name that is not there is an error that says what may have been meant."""
+    entry = known_model(name)
+    if entry is not None:
+        return entry
+    near = _near(name)
     known = ", ".join(entry.id for entry in all_models())
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(f"unknown model {name!r}: {hint}The models are {known}.")
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
+    raise UsageError(
+        f"unknown model {name!r}: {hint} models are {known}; or give a Hugging Face id (org/name), "
+        "a folder (./folder) or a function of yours (file.py:function)."
+    )
+
+
+def _near(name: str) -> list[str]:
+    """The ids that may have been meant: the one that differs in signs only, or else those that look most alike."""
+    from difflib import SequenceMatcher
+
+    short = {key: entry.id for key, entry in _by_name().items()}
+    for key, entry in _by_name().items():
+        short.setdefault(key.rpartition("/")[2], entry.id)
+    wanted = name.strip().lower()
+    for key, model in short.items():
+        if _letters(key) == _letters(wanted):
+            return [model]
+    alike = {key: SequenceMatcher(None, wanted, key).ratio() for key in short}
+    best = max(alike.values())
+    near = [key for key, ratio in alike.items() if ratio >= max(LIKENESS, best - CLOSE_TO_BEST)]
+    return list(dict.fromkeys(short[key] for key in sorted(near, key=lambda key: -alike[key])))[:3]
+
+
+def _letters(name: str) -> str:
+    return "".join(sign for sign in name if sign.isalnum())

@@ -12,8 +12,9 @@ from memorymark import engine
 from memorymark.client import Client
 from memorymark.commands import options as o
 from memorymark.cost import Usage
-from memorymark.errors import MemoryMarkError
+from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.keywords import parse_lengths
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
 from memorymark.result import Result
@@ -65,7 +66,14 @@ def analyze(
         seq_lens=several,
     )
     if server is not None:
-        result = Client(server).answer(question, fresh=fresh, **run)
+        if no_history:
+            raise UsageError("--no-history is for what is worked out here; the server keeps its own history, drop it.")
+        limit = run["time_limit_seconds"]
+        given_limit = None if limit == DEFAULT_TIME_LIMIT_SECONDS else limit
+        client = Client(server)
+        result = client.answer(question, fresh=fresh, time_limit_seconds=given_limit, on_event=run["on_event"])
+    elif fresh:
+        raise UsageError("--fresh is for --server; what is worked out here is always worked out anew.")
     else:
         result = engine.answer(question, **run) if no_history else _remembered(question, run)
     return o.Answer(result.to_dict(), lambda: print_result(result))

@@ -29,15 +29,18 @@ def history(
     as_json: o.Json = False,
 ) -> None:
     """List past analyses, the latest first, or show one again."""
-    from memorymark.catalog import find_model
     from memorymark.history import Store, default_url
     from memorymark.history.views import summary, whole
+    from memorymark.models.names import read_name, short_id
     from memorymark.render.history import print_history
     from memorymark.render.json import print_json
 
     store = Store(database or default_url())
     if job is None:
-        found = store.jobs(model=find_model(model).id if model else None, limit=limit)
+        wanted = short_id(model) if model else None
+        found = store.jobs(model=wanted, limit=limit)
+        if wanted is not None and not found:
+            read_name(wanted)  # a slip of the pen is answered with what was perhaps meant
         if as_json:
             print_json({"jobs": [summary(*one) for one in found]})
         else:
@@ -63,7 +66,11 @@ def compare(
     if len(jobs) < 2:
         raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
     store = Store(database or default_url())
-    analyses = {found.id: _analysis(found) for found in map(store.find, jobs)}
+    analyses: dict[str, Analysis] = {}
+    for found in map(store.find, jobs):
+        if found.id in analyses:
+            raise UsageError(f"job {found.id} is named twice; name another to compare it with.")
+        analyses[found.id] = _analysis(found)
     if as_json:
         print_json({"analyses": {job_id: analysis.to_dict() for job_id, analysis in analyses.items()}})
     else:

@@ -34,8 +34,31 @@ def complete_gpu(incomplete: str) -> list[str]:
     return [entry.id for entry in all_gpus() if entry.id.startswith(incomplete)]
 
 
+def complete_task(incomplete: str) -> list[str]:
+    """Tasks for the shell's completion."""
+    from memorymark.models.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="What to train; see `memorymark models`.", autocompletion=complete_model)
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="What to train: a name of `memorymark models`, org/name on Hugging Face, a ./folder with a config.json, "
+        "timm:NAME, or file.py:function.",
+        autocompletion=complete_model,
+    ),
+]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", help="The head to train, such as causal-lm; else the usual one.", autocompletion=complete_task
+    ),
+]
+Revision = Annotated[str | None, typer.Option("--revision", help="Branch, tag or commit of a Hugging Face model.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the code that a Hugging Face model brings.")
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
@@ -61,6 +84,7 @@ SeqLens = Annotated[
     typer.Option("--seq-len", help="Tokens of a sequence, or several lengths: 128,512,2048.", metavar="N[,N...]"),
 ]
 ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.")]
+AudioSeconds = Annotated[int | None, typer.Option("--audio-seconds", help="Seconds of a sound.")]
 Small = Annotated[
     bool | None,
     typer.Option("--small/--full", help="A few-layer stand-in, as on the CPU, or the full model."),
@@ -93,6 +117,10 @@ def make_request(
     accumulate: Accumulate = 1,
     seq_len: SeqLen = None,
     image_size: ImageSize = None,
+    audio_seconds: AudioSeconds = None,
+    task: TaskOption = None,
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
     small: Small = None,
     gpu: Gpu = None,
     device: Device = "auto",
@@ -103,8 +131,12 @@ def make_request(
         raise UsageError(f"--memory-gib must be a number above 0, not {memory_gib:g}.")
     return Request(
         model=model,
+        task=task,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
         seq_len=seq_len,
         image_size=image_size,
+        audio_seconds=audio_seconds,
         small=small,
         recipe=Recipe(
             precision=precision,

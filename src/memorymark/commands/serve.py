@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_PORT = 5001
+from memorymark.server import DEFAULT_PORT
 
 
 def serve(
@@ -23,6 +23,10 @@ def serve(
     origin: Annotated[
         list[str] | None, typer.Option("--origin", help="A site whose pages may call; may be given several times.")
     ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option("--allow-code", help="Let callers name files and functions of this machine, and run their code."),
+    ] = False,
     database: Annotated[
         str, typer.Option("--database", help="The history's database as a URL; a file of yours if left out.")
     ] = "",
@@ -52,6 +56,7 @@ def serve(
         token=token,
         open_to_all=open_to_all,
         origins=tuple(origin or ()),
+        allow_code=allow_code,
         queue_size=queue_size,
         job_seconds=job_seconds,
         **chosen,

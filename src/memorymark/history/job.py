@@ -6,13 +6,14 @@ import hashlib
 import json
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.machine import describe_machine, versions
 from memorymark.question import Question
+from memorymark.request import Request
 
 Origin = Literal["http", "cli"]
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
@@ -35,9 +36,10 @@ HEADLINE = (
 class Job:
     """A question, where its answer stands, and the machine and versions that answer it.
 
-    ``model`` is the catalog's id, ``asked`` the question as it was written down. ``key`` is the same for the same
-    question on the same machine with the same versions: an answer to one is an answer to the other. ``error`` is the
-    sentence and ``error_kind`` the sort of failure. Times are seconds since 1970.
+    ``model`` is the catalog's id or another short name, ``asked`` the question as it was written down. ``key`` is the
+    same for the same question on the same machine with the same versions: an answer to one is an answer to the other;
+    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are
+    seconds since 1970.
     """
 
     id: str
@@ -48,6 +50,8 @@ class Job:
     created_at: float
     versions: dict[str, str]
     machine: dict[str, Any]
+    fresh: bool = False
+    time_limit_seconds: float | None = None
     state: State = "queued"
     started_at: float | None = None
     finished_at: float | None = None
@@ -87,8 +91,8 @@ class JobEvent:
     at: float
 
 
-def new_job(question: Question, origin: Origin) -> Job:
-    """A job that nobody has begun."""
+def new_job(question: Question, origin: Origin, **fields: Any) -> Job:
+    """A job that nobody has begun; more of its fields may be given."""
     machine, tools = describe_machine(), versions()
     return Job(
         id=uuid.uuid4().hex[:12],
@@ -99,6 +103,7 @@ def new_job(question: Question, origin: Origin) -> Job:
         created_at=time.time(),
         versions=tools,
         machine=machine,
+        **fields,
     )
 
 
@@ -115,7 +120,15 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
 def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:
     target = question.request.target
     gpu = find_gpu(target.gpu).id if target.gpu is not None else None
-    request = replace(question.request, model=question.request.entry.id, target=replace(target, gpu=gpu))
+    asked = question.to_dict()
+    asked["request"] |= {"model": _model_key(question.request), "target": asdict(replace(target, gpu=gpu))}
     place = None if question.all_gpus or gpu else machine
-    text = json.dumps([replace(question, request=request).to_dict(), tools, place], sort_keys=True)
+    text = json.dumps([asked, tools, place], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _model_key(request: Request) -> str:
+    """The same for the same model; code may change without a sign, so that each time it counts as another."""
+    if request.name.runs_code or request.trust_remote_code:
+        return uuid.uuid4().hex
+    return request.entry.id if request.name.kind == "catalog" else request.model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 
 from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.prediction.cuda_choices import cuda_choices
+from memorymark.prediction.cuda_recurrent import flatten_weights
 from memorymark.prediction.in_place import add_in_place
 from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
@@ -30,6 +32,11 @@ from memorymark.workload import Workload
 # Small, so that the values a model looks at cost little; not 1, which models and kernels may treat in their own way.
 TRACED_BATCH = 4
 CPU = torch.device("cpu")
+# What fake tensors complain of where only a run can tell.
+ONLY_A_RUN = {
+    "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
+    "Expected inputs of BF16 type": "the model multiplies for many experts at once, which is traced in bf16 only",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class TracedStep:
     """A step as programs: the first one, which makes the optimizer's state, and every later one.
 
     ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
-    ``frozen_tensors`` of them get no updates.
+    ``tensors`` says how many parameters and buffers there are, ``frozen_tensors`` how many of them get no updates.
     """
 
     first: Program
@@ -46,6 +53,7 @@ class TracedStep:
     owners: dict[Hashable, Owner]
     parameters: int
     trainable_parameters: int
+    tensors: int
     frozen_tensors: int
     own_optimizer: str = ""
 
@@ -82,6 +90,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         traces[1].owners,
         parameters=sum(p.numel() for p in parameters),
         trainable_parameters=sum(p.numel() for p in trained),
+        tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=len(parameters) - len(trained),
         own_optimizer=step.own_optimizer,
     )
@@ -108,12 +117,17 @@ def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
                 copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
         return copies[id(tensor)]
 
+    with fake_mode:
+        for weight, place in flatten_weights(model, partial(torch.empty, device=CPU)):
+            copies[id(weight)] = nn.Parameter(place, requires_grad=weight.requires_grad)
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
             named: dict[str, Any] = dict(tensors)
             for name, tensor in named.items():
                 if tensor is not None:
                     tensors[name] = fake(tensor)  # type: ignore[assignment]
+        if isinstance(module, nn.RNNBase):
+            module._init_flat_weights()  # it keeps a list of them besides
     return model
 
 
@@ -159,6 +173,11 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
         raise CannotPredictError(
             f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
         ) from None
+    except RuntimeError as error:
+        for sign, reason in ONLY_A_RUN.items():
+            if sign in str(error):
+                raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
+        raise
     return add_in_place(trace)
 
 

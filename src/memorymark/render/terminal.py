@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Literal
 
 from rich.box import SIMPLE
@@ -17,6 +18,7 @@ from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, ModelEntry
 from memorymark.checkup import Check
 from memorymark.comparison import Comparison
+from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
 from memorymark.render.words import (
     PARTS,
@@ -43,6 +45,7 @@ CURVE_WIDTH = 20
 # What people copy, which must not be cut in two.
 UNBROKEN = (
     "id",
+    "sample",
     "when",
     "for",
     "max",
@@ -194,13 +197,25 @@ def print_prediction_check(result: PredictionCheck) -> None:
     )
 
 
+OTHER_MODELS = (
+    "Others: any Hugging Face id (org/name), a folder with a config.json (./folder), timm:NAME, "
+    "or a function of yours that makes a Workload (file.py:function)."
+)
+
+
 def print_models(entries: Iterable[ModelEntry]) -> None:
-    """The model catalog."""
-    table = make_table("id", "name", "type", "parameters", "Hugging Face id", "description")
-    for entry in entries:
-        shown = (entry.id, entry.name, entry.type, f"{entry.parameters:,}", entry.huggingface_id, entry.description)
-        table.add_row(*shown)
-    make_console().print(table)
+    """The model catalog, grouped by what the models are trained for."""
+    table = make_table("id", "parameters", "sample", "Hugging Face id")
+    table.columns[1].justify = "right"
+    for (kind, task), group in groupby(entries, key=lambda entry: (entry.type, entry.task)):
+        table.add_section()
+        table.add_row(f"[bold]{kind}[/bold]", "", "", f"[bold]{TASKS[task].title}[/bold]")
+        for entry in group:
+            sample = f"{entry.sample_size} {TASKS[task].units[0]}"
+            table.add_row(entry.id, f"{entry.parameters:,}", sample, entry.huggingface_id)
+    console = make_console()
+    console.print(table)
+    console.print(Padding(Text(OTHER_MODELS, style="dim"), (0, 2)))
 
 
 def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, cast
 
 from flask import Flask, Response, jsonify, make_response
@@ -15,18 +16,19 @@ from memorymark.errors import (
     DoesNotFitError,
     HistoryError,
     MemoryMarkError,
+    NotAllowedError,
     QueueFullError,
     StoppedError,
     UsageError,
 )
 from memorymark.history.job import ErrorKind
-from memorymark.history.views import over_http
 
 log = logging.getLogger(__name__)
 
 MODELS = ", ".join(entry.id for entry in all_models())
 NO_OBJECT = f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; the models are {MODELS}.'
 STATUS_BY_ERROR: dict[type[MemoryMarkError], int] = {
+    NotAllowedError: 403,
     UsageError: 400,
     DoesNotFitError: 422,
     CannotPredictError: 422,
@@ -47,6 +49,18 @@ STATUS_BY_KIND: dict[ErrorKind | None, int] = {
 RETRY_AFTER_SECONDS = {429: 10, 503: 5}
 
 
+def over_http(sentence: str) -> str:
+    """A sentence that names options of the command line, with the names of the HTTP fields: --seq-len is seq_len."""
+    return re.sub(r"--([a-z][a-z0-9-]*)", lambda option: option[1].replace("-", "_"), sentence)
+
+
+def in_http_terms(view: dict[str, Any]) -> dict[str, Any]:
+    """A job or an event whose error speaks of HTTP fields."""
+    if view.get("event") == "error":
+        return {**view, "data": in_http_terms(view["data"])}
+    return {**view, "error": over_http(view["error"])} if view.get("error") else view
+
+
 def success(status: int = 200, **fields: Any) -> Response:
     """An answer."""
     return make_response(jsonify(status="success", **fields), status)
@@ -64,8 +78,6 @@ def invalid(error: ValidationError) -> Response:
     """What the body or the query does not keep to, the first fault of it, in words."""
     fault = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in fault["loc"])
-    if field == "model_name" and fault["type"] == "missing":
-        return failure(400, f"model_name is missing; name one of {MODELS}.")
     if fault["type"] == "extra_forbidden":
         return failure(400, f"there is no field {field!r}; see the documentation at /openapi/swagger.")
     if not field:
@@ -79,6 +91,9 @@ def explain_errors(app: Flask) -> None:
     @app.errorhandler(MemoryMarkError)
     def known(error: MemoryMarkError) -> Response:
         status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
+        if isinstance(error, HistoryError):
+            log.error("%s", error)
+            return failure(status, "the history cannot be used now; the log says why, ask again later.")
         return failure(status, str(error))
 
     @app.errorhandler(HTTPException)
@@ -88,7 +103,7 @@ def explain_errors(app: Flask) -> None:
         sentences = {
             404: "there is nothing here; GET / lists what there is.",
             405: "this address does not take that method; GET / lists what there is.",
-            413: "the body is too large; a question needs a few hundred bytes.",
+            413: "the body is too large; a question needs a few hundred bytes, a config at most 256 KiB.",
             415: "send JSON, with the header Content-Type: application/json.",
         }
         code = error.code or 500

@@ -11,6 +11,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from werkzeug.wrappers import Response as AnyResponse
 
 from memorymark.errors import UsageError
+from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.server import schemas
 from memorymark.server.answers import NO_OBJECT, explain_errors, invalid
 from memorymark.server.event_stream import EventStreams
@@ -22,11 +23,12 @@ from memorymark.server.metrics import Metrics
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
 from memorymark.server.settings import Settings
+from memorymark.units import KIB
 from memorymark.version import __version__
 
 DESCRIPTION = "Finds the GPU memory that training wastes, proves it and hands over the fix."
 DOCUMENTATION = "/openapi/swagger"
-LARGEST_BODY_BYTES = 64 * 1024
+LARGEST_BODY_BYTES = LARGEST_CONFIG_BYTES + 64 * KIB
 DASHBOARD = Path(__file__).parent / "dashboard"
 
 
@@ -70,7 +72,11 @@ def _require_json(app: OpenAPI) -> None:
             return
         if request.content_length and request.mimetype != "application/json":
             raise UnsupportedMediaType
-        if not isinstance(request.get_json(silent=True), dict):
+        try:
+            body = request.get_json(silent=True)
+        except RecursionError:  # brackets in brackets in brackets
+            body = None
+        if not isinstance(body, dict):
             raise UsageError(NO_OBJECT)
 
 

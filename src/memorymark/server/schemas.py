@@ -7,15 +7,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from memorymark.catalog import all_models
 from memorymark.cost import Usage
+from memorymark.errors import NotAllowedError, UsageError
 from memorymark.history.job import ErrorKind, Origin, State
+from memorymark.models.configs import LARGEST_CONFIG_BYTES
+from memorymark.models.names import read_name
+from memorymark.models.tasks import TASKS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.recipe import Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
 from memorymark.target import Target
 from memorymark.trial import FailureKind, Source
-from memorymark.units import GIB
+from memorymark.units import GIB, KIB
 
 MAX_SECONDS = 86_400.0
 LONGEST_NAME = 200
@@ -31,12 +36,40 @@ Count = Annotated[int, BeforeValidator(_whole)]
 Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
 
 
+def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool) -> None:
+    """Refuses what would open a file or run code of the server's; only the name is looked at."""
+    if trust_remote_code:
+        raise NotAllowedError("this service runs no code that a model brings; its operator would have to allow code.")
+    if model and not has_config and read_name(model).needs_files:  # beside a config it is only what to call it
+        raise NotAllowedError(
+            "this service opens no files and runs no functions for callers; give the config.json as config, or ask its "
+            "operator to allow code."
+        )
+
+
 class AnalyzeBody(BaseModel):
-    """A training and what is to be found out about it. All but ``model_name`` may be left out."""
+    """A training and what is to be found out about it. All but ``model_name``, or ``config``, may be left out."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
-    model_name: str = Field(max_length=LONGEST_NAME, description="A model of GET /models, by id or Hugging Face id.")
+    model_name: str | None = Field(
+        None,
+        max_length=LONGEST_NAME,
+        description="A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. "
+        "A path or a function of the server's (file.py:function) only where its operator allows code.",
+    )
+    config: dict[str, Any] | None = Field(
+        None, description=f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB."
+    )
+    task: str | None = Field(
+        None, max_length=LONGEST_NAME, description=f"The head to train: {', '.join(TASKS)}; else the usual one."
+    )
+    revision: str | None = Field(
+        None, min_length=1, max_length=LONGEST_NAME, description="Branch, tag or commit of a Hugging Face model."
+    )
+    trust_remote_code: bool = Field(
+        False, description="Run the code that a Hugging Face model brings; only where the operator allows code."
+    )
     gpu: str | None = Field(None, max_length=LONGEST_NAME, description="Predict for this GPU of GET /gpus.")
     device: str = Field(
         "auto",
@@ -56,6 +89,7 @@ class AnalyzeBody(BaseModel):
     accumulate: Count = Field(1, ge=1, le=NO_LIMIT, description="Batches per optimizer step.")
     seq_len: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Tokens of a sequence.")
     image_size: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Pixels of a side.")
+    audio_seconds: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Seconds of a sound.")
     small: bool | None = Field(None, description="A few-layer stand-in for the model.")
     batch_size: Count = Field(DEFAULT_CURRENT, ge=1, le=NO_LIMIT, description="The batch size of today.")
     max_batch: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Look no further than this.")
@@ -68,13 +102,23 @@ class AnalyzeBody(BaseModel):
     fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
     time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
 
-    def question(self, *, all_gpus: bool = False, seq_lens: Sequence[int] = ()) -> Question:
-        """The question it asks, checked against the catalogs."""
+    def question(self, *, all_gpus: bool = False, seq_lens: Sequence[int] = (), allow_code: bool = False) -> Question:
+        """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``."""
+        if not self.model_name and self.config is None:
+            names = ", ".join(entry.id for entry in all_models())
+            raise UsageError(f"model_name is missing; name one of {names}, or give a config.")
+        if not allow_code:
+            refuse_code(self.model_name, trust_remote_code=self.trust_remote_code, has_config=self.config is not None)
         return Question(
             request=Request(
-                model=self.model_name,
+                model=self.model_name or "",
+                config=self.config,
+                task=self.task,
+                revision=self.revision,
+                trust_remote_code=self.trust_remote_code,
                 seq_len=self.seq_len,
                 image_size=self.image_size,
+                audio_seconds=self.audio_seconds,
                 small=self.small,
                 recipe=Recipe(
                     precision=self.precision,
@@ -248,8 +292,13 @@ class RequestView(BaseModel):
     """What is trained, how and where."""
 
     model: str
+    config: dict[str, Any] | None
+    task: str | None
+    revision: str | None
+    trust_remote_code: bool
     seq_len: int | None
     image_size: int | None
+    audio_seconds: int | None
     small: bool | None
     recipe: RecipeView
     target: TargetView

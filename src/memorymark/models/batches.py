@@ -1,0 +1,311 @@
+"""Synthetic batches, made from a model's config and from what its forward pass takes. Worker side: imports torch.
+
+No sample is padded: the batch to plan for is the one whose samples are all as long as they may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from memorymark.errors import UsageError
+from memorymark.models.tasks import Task
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from memorymark.workload import Batch
+
+SAMPLES_PER_SECOND = 16_000
+FRAMES_PER_SECOND = 50
+LETTERS_PER_SECOND = 10
+# These count positions from behind the padding token.
+OFFSET_POSITIONS = {
+    "camembert",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "longformer",
+    "mpnet",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+}
+# These take images of any size as they are.
+ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a sample is, in the units that the task has."""
+
+    tokens: int = 0
+    pixels: int = 0
+    seconds: int = 0
+
+    def describe(self, task: Task, config: Any) -> str:
+        """In words: ``128 tokens``, ``77 tokens, 224 pixels``."""
+        words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit in task.units for size in [getattr(self, unit)]]
+        if task.id == "speech-seq2seq":
+            words.insert(0, f"{_frames(config) // 100} s of sound")
+        if _is_spectrogram(config):
+            words = [f"{config.max_length // 100} seconds"]
+        return ", ".join(words)
+
+
+def text_config(config: Any) -> Any:
+    """The part of a config that is about words."""
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def image_config(config: Any) -> Any:
+    """The part of a config that is about images."""
+    return getattr(config, "vision_config", None) or config
+
+
+def most_tokens(config: Any) -> int | None:
+    """The longest sequence that the positions of a model allow; ``None`` where nothing limits it."""
+    text = text_config(config)
+    most = getattr(text, "max_target_positions", None) or getattr(text, "max_position_embeddings", None)
+    if not isinstance(most, int) or most < 1:
+        return None
+    return most - (text.pad_token_id or 0) - 1 if config.model_type in OFFSET_POSITIONS else most
+
+
+def image_side(config: Any) -> int | None:
+    """The side of the images that a config is made for."""
+    side = getattr(image_config(config), "image_size", None)
+    if isinstance(side, (list, tuple)) and side:
+        side = side[0]
+    return side if isinstance(side, int) else None
+
+
+def set_image_side(config: Any, side: int) -> None:
+    """Makes a model for images of another size, as one does to train on larger ones."""
+    part = image_config(config)
+    if image_side(config) is not None and config.model_type not in ANY_IMAGE_SIZE:
+        part.image_size = side
+
+
+def usual_tokens(config: Any, task: Task, pixels: int) -> int:
+    """How long a sequence of the task usually is, as far as the model can take it."""
+    limit = most_tokens(config)
+    if task.id == "contrastive":
+        return limit or task.size
+    size = task.size + (image_places(config, pixels) if task.id == "image-text-to-text" else 0)
+    return min(size, limit or size)
+
+
+def image_places(config: Any, pixels: int) -> int:
+    """How many places of a sequence an image of this side takes."""
+    return PLACES[config.model_type](config, pixels) if config.model_type in PLACES else 0
+
+
+def make_batch(
+    config: Any, task: Task, arguments: set[str], shape: Shape, name: str
+) -> Callable[[int, torch.device], Batch]:
+    """A function that makes batches for a model whose forward pass takes these ``arguments``."""
+    makers = {
+        "image-classification": _images,
+        "audio-classification": _sounds,
+        "ctc": _sounds,
+        "speech-seq2seq": _spectrograms,
+        "contrastive": _images_and_texts,
+        "image-text-to-text": _images_in_texts,
+    }
+    make = makers.get(task.id, _texts)
+    if make is _images_in_texts and config.model_type not in PLACES:
+        raise UsageError(
+            f"how {name} ({config.model_type}) takes images is not known here; give a file.py:function that makes it."
+        )
+    wanted = {"pixel_values", "input_values", "input_features", "input_ids"}
+    known = {"_images": {"pixel_values"}, "_sounds": {"input_values", "input_features"}}
+    if not arguments & known.get(make.__name__, wanted):
+        raise UsageError(
+            f"what {name} ({config.model_type}) takes is not known here; give a file.py:function that makes it."
+        )
+
+    def batch(size: int, device: torch.device) -> Batch:
+        return make(_Maker(config, task, arguments, shape, size, device))
+
+    return batch
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """One batch that is being made."""
+
+    config: Any
+    task: Task
+    arguments: set[str]
+    shape: Shape
+    size: int
+    device: torch.device
+
+    def words(self, *shape: int) -> Tensor:
+        """Random words, none of which means something to the model: no padding, no end."""
+        import torch
+
+        first, end = ordinary_words(self.config)
+        return torch.randint(first, end, shape, device=self.device)
+
+    def ones(self, *shape: int) -> Tensor:
+        import torch
+
+        return torch.ones(shape, dtype=torch.long, device=self.device)
+
+    def zeros(self, *shape: int) -> Tensor:
+        import torch
+
+        return torch.zeros(shape, dtype=torch.long, device=self.device)
+
+    def values(self, *shape: int) -> Tensor:
+        import torch
+
+        return torch.rand(shape, device=self.device)
+
+    def classes(self, *shape: int) -> Tensor:
+        """A class for each, or a number where the model predicts one."""
+        import torch
+
+        count = self.config.num_labels
+        if count == 1 or self.config.problem_type == "regression":
+            return torch.rand((*shape, count) if count > 1 else shape, device=self.device)
+        if self.config.problem_type == "multi_label_classification":
+            return torch.rand((*shape, count), device=self.device)
+        return torch.randint(0, count, shape, device=self.device)
+
+
+def ordinary_words(config: Any) -> tuple[int, int]:
+    """The longest run of words without one that means something to the model: its first and the end."""
+    text = text_config(config)
+    given = {**config.to_dict(), **text.to_dict()}
+    special = {value for key, value in given.items() if key.endswith(("_token_id", "_token_index"))}
+    edges = sorted({-1, text.vocab_size, *(value for value in special if isinstance(value, int) and value >= 0)})
+    edges = [edge for edge in edges if edge <= text.vocab_size]
+    runs = [(before + 1, after) for before, after in pairwise(edges)]
+    return max(runs, key=lambda run: run[1] - run[0])
+
+
+def _texts(maker: _Maker) -> Batch:
+    size, length = maker.size, maker.shape.tokens
+    batch = {"input_ids": maker.words(size, length)}
+    if "attention_mask" in maker.arguments:
+        batch["attention_mask"] = maker.ones(size, length)
+    if "token_type_ids" in maker.arguments and (getattr(maker.config, "type_vocab_size", 0) or 0) > 1:
+        batch["token_type_ids"] = maker.zeros(size, length)
+    if maker.task.id == "sequence-classification":
+        batch["labels"] = maker.classes(size)
+    elif maker.task.id == "token-classification":
+        batch["labels"] = maker.classes(size, length)
+    elif maker.task.id == "question-answering":
+        batch |= {"start_positions": maker.zeros(size), "end_positions": maker.zeros(size)}
+    elif maker.task.id == "seq2seq-lm":
+        batch["labels"] = maker.words(size, length)
+    else:
+        batch["labels"] = batch["input_ids"].clone()
+    return batch
+
+
+def _images(maker: _Maker) -> Batch:
+    return {"pixel_values": _pixels(maker), "labels": maker.classes(maker.size)}
+
+
+def _pixels(maker: _Maker) -> Tensor:
+    channels = getattr(image_config(maker.config), "num_channels", 3)
+    return maker.values(maker.size, channels, maker.shape.pixels, maker.shape.pixels)
+
+
+def _sounds(maker: _Maker) -> Batch:
+    config, seconds = maker.config, maker.shape.seconds
+    if _is_spectrogram(config):
+        batch = {"input_values": maker.values(maker.size, config.max_length, config.num_mel_bins)}
+    elif "input_values" in maker.arguments:
+        batch = {"input_values": maker.values(maker.size, seconds * SAMPLES_PER_SECOND)}
+    elif hasattr(config, "num_mel_bins"):
+        batch = {"input_features": maker.values(maker.size, config.num_mel_bins, _frames(config))}
+    else:
+        width = config.feature_projection_input_dim
+        batch = {"input_features": maker.values(maker.size, seconds * FRAMES_PER_SECOND, width)}
+    if maker.task.id == "ctc":
+        batch["labels"] = maker.words(maker.size, seconds * LETTERS_PER_SECOND)
+    else:
+        batch["labels"] = maker.classes(maker.size)
+    return batch
+
+
+def _spectrograms(maker: _Maker) -> Batch:
+    config = maker.config
+    features = (config.num_mel_bins, _frames(config))
+    return {
+        "input_features": maker.values(maker.size, *features),
+        "labels": maker.words(maker.size, maker.shape.tokens),
+    }
+
+
+def _frames(config: Any) -> int:
+    """The frames that a Whisper model wants; two make one position."""
+    return 2 * int(config.max_source_positions)
+
+
+def _is_spectrogram(config: Any) -> bool:
+    return bool(config.model_type == "audio-spectrogram-transformer")
+
+
+def _images_and_texts(maker: _Maker) -> Batch:
+    batch = {"input_ids": maker.words(maker.size, maker.shape.tokens), "pixel_values": _pixels(maker)}
+    if "attention_mask" in maker.arguments:
+        batch["attention_mask"] = maker.ones(maker.size, maker.shape.tokens)
+    return batch
+
+
+def _images_in_texts(maker: _Maker) -> Batch:
+    import torch
+
+    config, size, length = maker.config, maker.size, maker.shape.tokens
+    places, words = image_places(config, maker.shape.pixels), maker.words(size, length)
+    labels = words.clone()
+    if places:
+        images = torch.full((size, places), config.image_token_id, device=maker.device)
+        words = torch.cat([images, words[:, places:]], 1)
+        labels = torch.cat([torch.full_like(images, -100), words[:, places:]], 1)
+    batch = {"input_ids": words, "attention_mask": maker.ones(size, length)}
+    if config.model_type in ("qwen2_vl", "qwen2_5_vl"):
+        vision = config.vision_config
+        side = maker.shape.pixels // vision.patch_size
+        width = getattr(vision, "in_channels", 3) * vision.temporal_patch_size * vision.patch_size**2
+        batch["pixel_values"] = maker.values(size * side * side, width)
+        batch["image_grid_thw"] = torch.tensor([[1, side, side]] * size, device=maker.device)
+        batch["mm_token_type_ids"] = (words == config.image_token_id).long()
+    else:
+        batch["pixel_values"] = _pixels(maker)
+    batch["labels"] = labels
+    return {name: value for name, value in batch.items() if name in maker.arguments}
+
+
+def _no_places(config: Any, pixels: int) -> int:  # noqa: ARG001 - the image is looked at from the side
+    return 0
+
+
+def _one_place_a_patch(config: Any, pixels: int) -> int:
+    whole = 1 if getattr(config, "vision_feature_select_strategy", "default") == "full" else 0
+    return (pixels // int(config.vision_config.patch_size)) ** 2 + whole
+
+
+def _one_place_for_several_patches(config: Any, pixels: int) -> int:
+    vision = config.vision_config
+    return (pixels // int(vision.patch_size) // int(vision.spatial_merge_size)) ** 2
+
+
+# How many places of a sequence an image takes, for the families whose inputs are known.
+PLACES: dict[str, Callable[[Any, int], int]] = {
+    "blip": _no_places,
+    "llava": _one_place_a_patch,
+    "qwen2_vl": _one_place_for_several_patches,
+    "qwen2_5_vl": _one_place_for_several_patches,
+}

@@ -1,0 +1,143 @@
+"""Configs of transformers as JSON objects: read, checked, cut down. No torch, no transformers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from memorymark.errors import UsageError
+from memorymark.units import KIB, format_bytes
+
+LARGEST_CONFIG_BYTES = 256 * KIB
+# How files begin that are no text but are given as one.
+MAGIC = {
+    b"\x80": "a pickle",
+    b"PK": "a zip archive, as torch.save writes",
+    b"GGUF": "a GGUF file",
+    b"\x89HDF": "an HDF5 file",
+}
+# What a config may say about how, and not what, to build; weights are fp32 here and precision is the recipe's.
+LEFT_OUT = {
+    "_attn_implementation",
+    "_attn_implementation_internal",
+    "_experts_implementation",
+    "_name_or_path",
+    "attn_implementation",
+    "auto_map",
+    "backbone_kwargs",
+    "dtype",
+    "experts_implementation",
+    "name_or_path",
+    "quantization_config",
+    "torch_dtype",
+    "use_kernels",
+    "use_pretrained_backbone",
+}
+LAYERS = {
+    "decoder_layers",
+    "depth",
+    "encoder_layers",
+    "n_layer",
+    "n_layers",
+    "num_decoder_layers",
+    "num_encoder_layers",
+    "num_hidden_layers",
+    "num_layers",
+}
+STAND_IN_LAYERS = 2
+STAND_IN_WORDS = 2048
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The config in a folder or a file, as it is written there."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            file = file / "config.json"
+            if not file.is_file():
+                raise UsageError(f"{path} has no config.json; give a folder that has one, or the file itself.")
+        elif not file.exists():
+            raise UsageError(f"there is no {path}; give a folder with a config.json, or a Hugging Face id.")
+        elif not file.is_file():
+            raise UsageError(f"{path} is neither a folder nor a file; give a folder with a config.json.")
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{path} cannot be read: {reason}; give a folder with a config.json.") from None
+    return parse_config(content, str(file))
+
+
+def parse_config(content: bytes, name: str) -> dict[str, Any]:
+    """The config that bytes hold; ``name`` is what errors call it."""
+    for start, what in MAGIC.items():
+        if content.startswith(start):
+            raise UsageError(f"{name} is {what} and no config; nothing in it was loaded. Give its model's config.json.")
+    if b"\0" in content[:1024]:
+        raise UsageError(f"{name} is a binary file and no config; give its model's config.json.")
+    if len(content) > LARGEST_CONFIG_BYTES:
+        raise UsageError(f"{name} is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so no config of a model.")
+    try:
+        config = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{name} is not JSON ({reason}); give a config.json as transformers writes it.") from None
+    if not isinstance(config, dict):
+        raise UsageError(f"{name} holds no JSON object; give a config.json as transformers writes it.")
+    return config
+
+
+def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
+    """Refuses what cannot be the config of a model."""
+    if not isinstance(config, dict):
+        raise UsageError(f"the config must be an object, the content of a config.json, not {type(config).__name__}.")
+    try:
+        size = len(json.dumps(config, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError("the config must hold JSON values only, as a config.json does.") from None
+    if size > LARGEST_CONFIG_BYTES:
+        raise UsageError(f"the config is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so none of a model.")
+    if isinstance(config.get("model_type"), str) or (may_run_code and "auto_map" in config):
+        return
+    if isinstance(config.get("architecture"), str):
+        raise UsageError(f"{name} is the config of a timm model; name it as timm:{config['architecture']}.")
+    if "auto_map" in config:
+        raise UsageError(f"{name} brings code of its own; say --trust-remote-code if you trust it.")
+    if "base_model_name_or_path" in config:
+        raise UsageError(f"{name} is the config of an adapter; give that of its base model.")
+    raise UsageError(f"{name} has no model_type and so is no config of a model; give one as transformers writes it.")
+
+
+def what_to_build(config: dict[str, Any]) -> dict[str, Any]:
+    """The config without what is not about the architecture: other dtypes, kernels and code to fetch."""
+    kept = {key: value for key, value in config.items() if key not in LEFT_OUT}
+    if isinstance(kept.get("backbone"), str):
+        raise UsageError("the config names its backbone by another model; give one with a backbone_config instead.")
+    return {key: what_to_build(value) if isinstance(value, dict) else value for key, value in kept.items()}
+
+
+def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str, Any]:
+    """The same architecture with two layers and a short vocabulary, its width kept."""
+    if shorter is None:
+        counts = [config.get("vocab_size"), *(part.get("vocab_size") for part in config.values() if type(part) is dict)]
+        shorter = any(isinstance(words, int) and words > STAND_IN_WORDS for words in counts)
+    small: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in LAYERS and isinstance(value, int):
+            small[key] = min(value, STAND_IN_LAYERS)
+        elif key == "depths" and isinstance(value, list):
+            small[key] = [1] * len(value)
+        elif key == "layer_types" and isinstance(value, list):
+            small[key] = value[:STAND_IN_LAYERS]
+        elif key == "vocab_size" and isinstance(value, int):
+            small[key] = min(value, STAND_IN_WORDS)
+        elif key.endswith(("_token_id", "_token_index")) and isinstance(value, int) and shorter:
+            small[key] = value if value < STAND_IN_WORDS else STAND_IN_WORDS - 1 - value % (STAND_IN_WORDS // 2)
+        else:
+            small[key] = stand_in(value, shorter=shorter) if isinstance(value, dict) else value
+    return small
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,171 @@
+"""Workloads that a function of the user's makes. Worker side: the code runs here, its faults are told as its own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.models.names import FactoryCall, read_factory
+from memorymark.models.tasks import OPTIONS
+from memorymark.request import Request
+from memorymark.workload import Batch, Workload
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+
+def require_file(request: Request) -> None:
+    """Refuses a file that is not there."""
+    call = read_factory(request.model)
+    if call.is_file and not Path(call.where).is_file():
+        raise UsageError(f"there is no file {call.where}; check the path of {request.entry.id}.")
+
+
+def factory_workload(request: Request) -> Workload:
+    """The workload that the function of a request makes, with checks around what it gives."""
+    given = {"--task": request.task} | {OPTIONS[unit]: size for unit, size in request.sizes.items()}
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} does not apply to {request.entry.id}, which makes its own batches; drop it.")
+    call = read_factory(request.model)
+    workload = _called(call, request.entry.id)
+    return checked(workload, request.entry.id)
+
+
+def _called(call: FactoryCall, name: str) -> Workload:
+    short = Path(call.where).name if call.is_file else call.where
+    try:
+        module = _file_module(call.where) if call.is_file else _named_module(call.where)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{short} cannot be imported ({_said(error)}).") from None
+    factory = getattr(module, call.function, None)
+    if factory is None:
+        names = [key for key, value in vars(module).items() if callable(value) and _is_from(module, value)]
+        has = f"it has {', '.join(names)}" if names else "it defines no function"
+        raise UsageError(f"{short} has no {call.function}; {has}.")
+    if isinstance(factory, Workload):
+        return factory
+    if not callable(factory):
+        raise UsageError(
+            f"{call.function} of {short} is no function but {_kind(factory)}; name one that makes a Workload."
+        )
+    try:
+        made = factory(*call.arguments, **call.named)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{name} raised {_said(error)}.") from None
+    if not isinstance(made, Workload):
+        raise UsageError(f"{name} gave {_kind(made)} and not a memorymark.Workload; return Workload(build, batch).")
+    return made
+
+
+def checked(workload: Workload, name: str) -> Workload:
+    """The same workload; what is wrong with it is told in a sentence when it shows."""
+    import torch
+
+    _require_growing_batches(workload, name)
+
+    def build() -> nn.Module:
+        try:
+            model = workload.build()
+        except MemoryMarkError:
+            raise
+        except Exception as error:
+            on_meta = torch.get_default_device().type == "meta"  # where the caller has another way
+            if on_meta and isinstance(error, (NotImplementedError, RuntimeError)):
+                raise
+            if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+                raise
+            raise UsageError(f"build() of {name} raised {_said(error)}.") from None
+        if not isinstance(model, torch.nn.Module):
+            raise UsageError(f"build() of {name} gave {_kind(model)} and not a torch.nn.Module.")
+        if not any(parameter.requires_grad for parameter in model.parameters()):
+            raise UsageError(f"{name} has no parameters to train: the {type(model).__name__} that it builds has none.")
+        return model
+
+    def loss(model: Callable[..., Any], batch: Batch) -> Tensor:
+        found = model(**batch)
+        own = getattr(found, "loss", None)
+        if own is None:
+            raise UsageError(f"the model of {name} gives {_kind(found)} without a .loss; give its Workload a loss.")
+        return own  # type: ignore[no-any-return]
+
+    name_given = workload.name if workload.name != "model" else name
+    sample = workload.sample or _describe(_batch(workload, 1, torch.device("cpu"), name))
+    return replace(workload, build=build, loss=workload.loss or loss, name=name_given, sample=sample)
+
+
+def _require_growing_batches(workload: Workload, name: str) -> None:
+    import torch
+
+    shapes = []
+    for size in (2, 3):
+        batch = _batch(workload, size, torch.device("cpu"), name)
+        shapes.append([tuple(value.shape) for value in batch.values()])
+    if shapes[0] == shapes[1]:
+        raise UsageError(
+            f"batch() of {name} ignores its size: 2 and 3 samples have the same shapes; make as many as are asked for."
+        )
+
+
+def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Batch:
+    import torch
+
+    try:
+        batch = workload.batch(size, device)
+    except Exception as error:
+        raise UsageError(f"batch() of {name} raised {_said(error)}.") from None
+    if not isinstance(batch, dict) or not batch or not all(isinstance(value, torch.Tensor) for value in batch.values()):
+        raise UsageError(f"batch() of {name} gave {_kind(batch)} and not a dictionary of tensors.")
+    return batch
+
+
+def _describe(batch: Batch) -> str:
+    """The shape of a sample: ``x 3x128x128, y``."""
+    return ", ".join(f"{key} {'x'.join(map(str, value.shape[1:]))}".strip() for key, value in batch.items())
+
+
+def _file_module(file: str) -> ModuleType:
+    """Runs a file as a module; what lies beside it can be imported, but hides nothing that is installed."""
+    _add_to_path(str(Path(file).parent))
+    name = f"memorymark_model_{Path(file).stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickles look it up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _named_module(name: str) -> ModuleType:
+    _add_to_path(str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _add_to_path(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _is_from(module: ModuleType, value: Any) -> bool:
+    return getattr(value, "__module__", None) == module.__name__
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _said(error: BaseException) -> str:
+    said = " ".join(str(error).split())[:300].rstrip(".")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,0 +1,151 @@
+"""From a config to a model: which head a user would train, and how it is built. Worker side: imports transformers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from memorymark.errors import UsageError
+from memorymark.models.configs import what_to_build
+from memorymark.models.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+# What a class in a config's ``architectures`` says about what it was last trained for. A masked language model is a
+# start to train something else from, so it says nothing.
+LAST_TRAINED_FOR = {
+    "ForSequenceClassification": ("sequence-classification", "audio-classification"),
+    "ForTokenClassification": ("token-classification",),
+    "ForQuestionAnswering": ("question-answering",),
+    "ForCTC": ("ctc",),
+}
+
+
+def make_config(facts: dict[str, Any], name: str) -> Any:
+    """The config object of transformers that a config.json describes."""
+    import transformers
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    facts = what_to_build(facts)
+    family = facts["model_type"]
+    if family not in CONFIG_MAPPING:
+        raise UsageError(
+            f"transformers {transformers.__version__} knows no model_type {family!r}, which {name} has; "
+            "a newer version may, or say --trust-remote-code if the model brings its own code."
+        )
+    try:
+        return CONFIG_MAPPING[family].from_dict({key: value for key, value in facts.items() if key != "model_type"})
+    except Exception as error:  # configs check themselves in many ways
+        raise no_model(name, error) from None
+
+
+def no_model(name: str, error: Exception) -> UsageError:
+    """What to say where a config turns out to be none of a model."""
+    said = " ".join(str(error).split())
+    return UsageError(f"the config of {name} is no model ({type(error).__name__}: {said[:200]}).")
+
+
+def possible_tasks(config: Any) -> list[str]:
+    """What a model of this config can be trained for."""
+    return [task.id for task in TASKS.values() if model_class(config, task) is not None]
+
+
+def choose_task(config: Any, asked: str | None, name: str) -> Task:
+    """The task that was asked for, or the one that most people train such a model for."""
+    possible = possible_tasks(config)
+    if asked is not None:
+        if asked not in possible:
+            others = f"it has {', '.join(possible)}" if possible else "give a file.py:function that makes it"
+            raise UsageError(f"{name} ({config.model_type}) has no head for {asked}; {others}.")
+        return TASKS[asked]
+    if not possible:
+        raise UsageError(
+            f"{name} ({config.model_type}) has no head that can be trained here; give a file.py:function that makes it."
+        )
+    return TASKS[_usual_task(config, possible)]
+
+
+def _usual_task(config: Any, possible: list[str]) -> str:
+    for architecture in getattr(config, "architectures", None) or ():
+        for ending, tasks in LAST_TRAINED_FOR.items():
+            for task in tasks:
+                if architecture.endswith(ending) and task in possible:
+                    return task
+    writes_text = ("speech-seq2seq", "seq2seq-lm") if getattr(config, "is_encoder_decoder", False) else ("causal-lm",)
+    is_text_encoder = "masked-lm" in possible and not getattr(config, "is_decoder", False)
+    order = (
+        "image-text-to-text",
+        "contrastive",
+        *(writes_text if not is_text_encoder or writes_text != ("causal-lm",) else ()),
+        "image-classification",
+        "audio-classification",
+        "sequence-classification",
+    )
+    return next((task for task in order if task in possible), possible[0])
+
+
+def model_class(config: Any, task: Task) -> type[nn.Module] | None:
+    """The class of transformers that has the task's head over this config."""
+    import transformers
+
+    auto_class = getattr(transformers, task.auto_class, None)
+    if auto_class is None:  # an older version
+        return None
+    if task.auto_class in getattr(config, "auto_map", {}):
+        return _remote_class(config, task)
+    mapping = auto_class._model_mapping
+    if type(config) not in mapping:
+        return None
+    found = mapping[type(config)]
+    classes = found if isinstance(found, tuple) else (found,)
+    named = [one for one in classes if one.__name__ in (getattr(config, "architectures", None) or ())]
+    chosen: type[nn.Module] = (named or list(classes))[0]
+    return chosen if "labels" in forward_arguments(chosen) or _takes_no_labels(task) else None
+
+
+def _takes_no_labels(task: Task) -> bool:
+    return task.id in ("contrastive", "question-answering")
+
+
+def _remote_class(config: Any, task: Task) -> type[nn.Module]:
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    found: type[nn.Module] = get_class_from_dynamic_module(config.auto_map[task.auto_class], config._name_or_path)
+    return found
+
+
+def forward_arguments(found: type[nn.Module]) -> set[str]:
+    """The names of what a class's forward pass takes."""
+    return set(inspect.signature(found.forward).parameters)
+
+
+def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module:
+    """The model with random weights; ``tied`` is what the config.json says of its word embeddings."""
+    import copy
+
+    import torch
+
+    found = model_class(config, task)
+    assert found is not None  # noqa: S101 - choose_task has looked
+    config = copy.deepcopy(config)  # building may write into it
+    config.dtype = torch.float32
+    text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
+    if text_class is not None and getattr(found, "config_class", None) is text_class:
+        config = config.get_text_config()
+    try:
+        model: nn.Module = found._from_config(config)  # type: ignore[attr-defined]
+    except (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
+        raise no_model(name, error) from None
+    if tied is False:
+        _untie(model)
+    return model
+
+
+def _untie(model: nn.Module) -> None:
+    """T5 of version 1.1 has a head of its own in its weights, whatever transformers makes of its config."""
+    from torch import nn
+
+    inner, outer = model.get_input_embeddings(), model.get_output_embeddings()  # type: ignore[operator]
+    if inner is not None and outer is not None and inner.weight is outer.weight:
+        outer.weight = nn.Parameter(outer.weight.detach().clone())

@@ -1,0 +1,147 @@
+"""What the name of a model means. Only the name is looked at: no file is opened, and nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from memorymark.catalog import ModelEntry, find_model, known_model
+from memorymark.errors import UsageError
+
+Kind = Literal["catalog", "config", "hub", "path", "factory", "timm"]
+# Endings of files that people give instead of a config; they are read as far as it takes to say what they are.
+FILES = (".json", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".safetensors", ".gguf", ".onnx", ".h5", ".yaml")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+FACTORY = re.compile(r"(?P<where>[^:()]+):(?P<function>[^:()]*)(?P<arguments>\(.*\))?", re.DOTALL)
+MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+# As timm spells them: vit_base_patch16_224, convnext_tiny.fb_in1k.
+TIMM_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z0-9_]+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A name that was understood. ``text`` means the same wherever it is read again: its paths are absolute."""
+
+    kind: Kind
+    text: str
+    entry: ModelEntry | None = None
+
+    @property
+    def id(self) -> str:
+        """A short name for lists: the catalog's id, a folder's name, ``file.py:factory(64)``."""
+        if self.entry is not None:
+            return self.entry.id
+        if self.kind == "path":
+            path = PurePath(self.text)
+            return (
+                path.parent.name if path.name == "config.json" else path.stem if path.suffix == ".json" else ""
+            ) or (path.name or self.text)
+        if self.kind == "factory":
+            where, colon, rest = self.text.partition(":")
+            return PurePath(where).name + colon + rest
+        return self.text
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether its code runs when it is built."""
+        return self.kind == "factory"
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether it lies in a file or a folder of this machine."""
+        return self.kind in ("path", "factory")
+
+
+@dataclass(frozen=True)
+class FactoryCall:
+    """``where:function(arguments)``, taken apart; ``where`` is a file or a module."""
+
+    where: str
+    function: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the function lies in a file and not in a module."""
+        return self.where.endswith(".py")
+
+
+def read_name(name: str, *, prefer_hub: bool = False) -> ModelName:
+    """What ``name`` means; with ``prefer_hub`` a Hugging Face id is one even if the catalog has the model."""
+    text = name.strip()
+    is_hub_id = HUB_ID.fullmatch(text) is not None and not text.endswith(FILES)
+    entry = known_model(text)
+    if entry is not None and not (is_hub_id and prefer_hub):
+        return ModelName("catalog", text, entry)
+    if text.startswith("timm:"):
+        if not TIMM_NAME.fullmatch(text.removeprefix("timm:")):
+            raise UsageError(f"{text!r} names no timm model; write it as in timm:vit_base_patch16_224.")
+        return ModelName("timm", text)
+    if ":" in text:
+        call = read_factory(text)
+        return ModelName("factory", str(_absolute(call.where)) + text[len(call.where) :] if call.is_file else text)
+    if text.endswith(".py"):
+        raise UsageError(f"{text} is a program; name its function that makes the workload, as in {text}:make_workload.")
+    if _looks_like_a_path(text):
+        return ModelName("path", str(_absolute(text)))
+    if is_hub_id:
+        return ModelName("hub", text)
+    if "_" in text and TIMM_NAME.fullmatch(text) and find_spec("timm") is not None:
+        return ModelName("timm", f"timm:{text}")
+    find_model(text)  # raises, with what was perhaps meant
+    raise AssertionError(text)
+
+
+def read_factory(text: str) -> FactoryCall:
+    """Takes a call such as ``file.py:make(64, hidden=128)`` apart; its arguments are plain values."""
+    parts = FACTORY.fullmatch(text)
+    if parts is None or not (parts["where"].endswith(".py") or MODULE.fullmatch(parts["where"])):
+        raise UsageError(
+            f"{text!r} names no model; a workload of yours is file.py:function or package.module:function."
+        )
+    if not parts["function"].isidentifier():
+        raise UsageError(f"{text!r} names no function; write it as in {parts['where']}:make_workload.")
+    try:
+        call = ast.parse(f"f{parts['arguments'] or '()'}", mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            raise ValueError  # noqa: TRY301, TRY004 - told below, like every other fault of the arguments
+        arguments = tuple(ast.literal_eval(argument) for argument in call.args)
+        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg is not None}
+        if len(named) < len(call.keywords):
+            raise ValueError  # noqa: TRY301
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        raise UsageError(
+            f"the arguments of {parts['function']}{parts['arguments']} must be plain values, as in (64, hidden=128)."
+        ) from None
+    return FactoryCall(parts["where"], parts["function"], arguments, named)
+
+
+def short_id(name: str) -> str:
+    """The id under which the history has a model; a name that says nothing here stays as it is."""
+    try:
+        return read_name(name).id
+    except UsageError:
+        return name.strip()
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return (
+        text.startswith(("/", "./", "../", "~"))
+        or text in (".", "..")
+        or text.endswith(("/", *FILES))
+        or text.count("/") > 1
+        or "\\" in text
+    )
+
+
+def _absolute(path: str) -> Path:
+    with suppress(RuntimeError):  # no home
+        path = str(Path(path).expanduser())
+    return Path(os.path.normpath(Path(path).absolute()))
