@@ -4,12 +4,12 @@ from functools import cache
 
 import pytest
 import torch
-from memorymark.builtin import builtin_workload
 from torch import nn
 
 import memorymark as mm
 from memorymark.catalog import find_gpu
 from memorymark.devices import open_device
+from memorymark.models.workloads import workload_of
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
@@ -90,7 +90,7 @@ def test_an_eight_billion_decoder_of_rank_16_trains_as_many_parameters_as_is_kno
     ("model", "head"), [("bert", "classifier"), ("gpt2", "score")], ids=["linear layers", "transposed layers"]
 )
 def test_the_head_of_a_classifier_is_new_and_so_is_trained_in_whole(model, head):
-    built = build_model(builtin_workload(mm.Request(model=model, small=True)), mm.Recipe(lora=RANK))
+    built = build_model(workload_of(mm.Request(model=model, small=True)), mm.Recipe(lora=RANK))
 
     names = {name for name in trained(built) if "lora_" not in name}
     assert names
@@ -181,7 +181,7 @@ def buffer_bytes(precision):
 )
 def test_what_lasts_is_predicted_as_it_is_measured(model, options):
     recipe = mm.Recipe(lora=RANK, optimizer="sgd", **options)
-    workload = builtin_workload(mm.Request(model=model, small=True))
+    workload = workload_of(mm.Request(model=model, small=True))
 
     real, expected = (probe(workload, recipe) for probe in (measured, predicted))
 
@@ -223,7 +223,7 @@ def test_weights_that_a_caller_froze_get_no_gradients_and_no_state_either():
 
 def test_a_model_without_linear_layers_is_refused():
     with pytest.raises(mm.UsageError, match=r"ResNetForImageClassification has no linear layers .*; drop --lora"):
-        build_model(builtin_workload(mm.Request(model="resnet", small=True)), mm.Recipe(lora=RANK))
+        build_model(workload_of(mm.Request(model="resnet", small=True)), mm.Recipe(lora=RANK))
 
 
 WITHOUT_PEFT = """

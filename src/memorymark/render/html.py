@@ -16,6 +16,7 @@ from memorymark.render.words import (
     heading,
     notes,
     prediction_notes,
+    training_notes,
     why_not_timed,
 )
 from memorymark.result import Result
@@ -41,6 +42,7 @@ STYLE = """
 .mm .bar i{display:block;height:100%}
 .mm .charts{display:flex;flex-wrap:wrap;gap:1.5em}
 .mm svg{overflow:visible}
+.mm details{margin:.6em 0}
 """
 PAGE = """<!doctype html>
 <html lang="en">
@@ -184,7 +186,12 @@ def _sweep(result: Sweep) -> str:
     model, how = heading(result.request, plan.info, plan.source)
     how = how.replace(plan.info.sample, "several lengths", 1) if plan.info.sample else how
     advice = "".join(f"<p>{escape(sentence)}</p>" for sentence in result.advice)
-    return _heading(model, how) + _table(rows, head) + advice + _notes([SYNTHETIC, *prediction_notes(plan.info)])
+    each = "".join(
+        f"<details><summary>{length} tokens</summary>{_analysis(analysis)}</details>"
+        for length, analysis in result.analyses.items()
+    )
+    closing = _notes([SYNTHETIC, *training_notes(plan.info), *prediction_notes(plan.info)])
+    return _heading(model, how) + _table(rows, head) + advice + closing + each
 
 
 def _heading(title: str, how: str) -> str:
