@@ -17,7 +17,7 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 	$(BIN)/memorymark analyze bert
 
 test: .venv/ready check web-test browser ## Set up .venv and run every check and test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .

@@ -34,6 +34,7 @@ const QUESTIONS = {
   tooLarge: { model_name: "gpt2", gpu: "h100", batch_size: 2000 },
   doesNotFit: { model_name: "bert", gpu: "t4", seq_len: 512, memory_gib: 1 },
   gpus: { model_name: "bert", all_gpus: true },
+  lengths: { model_name: "bert", gpu: "a10", seq_lens: [64, 128, 512] },
 };
 const ids = {};
 const idOf = async (name) => (ids[name] ??= await finished(QUESTIONS[name]));
@@ -104,6 +105,7 @@ const STATES = {
   },
   "does-not-fit": async (page) => page.goto(`${address}/#/job/${await idOf("doesNotFit")}`),
   gpus: async (page) => page.goto(`${address}/#/job/${await idOf("gpus")}`),
+  lengths: async (page) => page.goto(`${address}/#/job/${await idOf("lengths")}`),
   "gpus-form": async (page) => page.goto(`${address}/#/gpus`),
   "gpus-running": async (page, cleanup) => {
     const id = await busy();

@@ -54,7 +54,7 @@ function Page({ route }: { route: Route }) {
     case "compare":
       return <ComparePage ids={route.ids} />;
     case "job":
-      return <JobPage key={route.id} id={route.id} gpu={route.gpu} />;
+      return <JobPage key={route.id} id={route.id} part={route.part} />;
     case "unknown":
       return <UnknownPage />;
   }

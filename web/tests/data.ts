@@ -44,4 +44,5 @@ export const question: Question = {
   usage: { hours_per_run: 2, runs_per_year: 100, people: 1 },
   price_per_hour: null,
   all_gpus: false,
+  seq_lens: [],
 };

@@ -43,11 +43,11 @@ describe("the form", () => {
   it("leaves out what does not go with the model or the optimizer", () => {
     const all = { ...FIRST_DRAFT, checkpointing: true, channelsLast: true, fused: true, sampleSize: "96" };
     expect(draftBody(all, resnet)).toMatchObject({
-      gradient_checkpointing: false,
       channels_last: true,
       image_size: 96,
     });
     expect(draftBody(all, bert)).toMatchObject({ gradient_checkpointing: true, channels_last: false, seq_len: 96 });
+    expect(draftBody({ ...all, lora: "8" }, { ...bert, type: "audio" })).toMatchObject({ audio_seconds: 96, lora: 8 });
     expect(draftBody({ ...all, optimizer: "adafactor" }, bert)).toMatchObject({ fused: false });
   });
 

@@ -7,6 +7,7 @@ import { link } from "../logic/route";
 import { NO_PRICE, type CostInput } from "../logic/savings";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
+import { AnalyzeAnother } from "../running/AnalyzeAnother";
 import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { BatchSizes } from "./BatchSizes";
@@ -23,12 +24,12 @@ interface AnalysisViewProps {
   job: Job;
   analysis: Analysis;
   model: string;
-  /** One GPU of a comparison, opened from its table. */
-  isPartOfComparison?: boolean;
+  /** One of several analyses of a job, opened from their table. */
+  isPart?: boolean;
 }
 
 /** The answer. */
-export function AnalysisView({ job, analysis, model, isPartOfComparison = false }: AnalysisViewProps) {
+export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisViewProps) {
   const [cost, setCost] = useState<CostInput>(() => costOf(analysis));
   return (
     <div className="space-y-6">
@@ -40,14 +41,12 @@ export function AnalysisView({ job, analysis, model, isPartOfComparison = false 
         source={analysis.source}
         isSmall={analysis.small}
       >
-        {isPartOfComparison ? (
-          <LinkButton href={link.job(job.id)}>Back to all GPUs</LinkButton>
+        {isPart ? (
+          <LinkButton href={link.job(job.id)}>Back to all</LinkButton>
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
         )}
-        <LinkButton look="primary" href={link.analyze()}>
-          Analyze Another Model
-        </LinkButton>
+        <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard headline={analysisHeadline(analysis)} detail={analysisDetail(analysis)} />
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
@@ -76,7 +75,7 @@ export function AnalysisView({ job, analysis, model, isPartOfComparison = false 
       <HowFound job={job} analysis={analysis} />
       <div className="flex flex-wrap items-center justify-between gap-3">
         <ExportButtons job={job} result={analysis} model={model} />
-        {!isPartOfComparison && <RunAgain job={job} />}
+        {!isPart && <RunAgain job={job} />}
       </div>
     </div>
   );

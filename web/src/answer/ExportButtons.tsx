@@ -1,5 +1,5 @@
-import { isComparison, type Analysis, type Comparison, type Job } from "../api/types";
-import { gpusCsv, trialsCsv } from "../logic/csv";
+import { isComparison, isSweep, type Job, type Result } from "../api/types";
+import { gpusCsv, lengthsCsv, trialsCsv } from "../logic/csv";
 import { when } from "../logic/format";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
@@ -7,7 +7,7 @@ import { DownloadIcon } from "../ui/icons";
 
 interface ExportButtonsProps {
   job: Job;
-  result: Analysis | Comparison;
+  result: Result;
   model: string;
 }
 
@@ -18,7 +18,9 @@ export function ExportButtons({ job, result, model }: ExportButtonsProps) {
     const report = await import("../logic/html-report");
     const text = isComparison(result)
       ? report.comparisonReport(result, model, when(job.created_at))
-      : report.analysisReport(result, model, when(job.created_at));
+      : isSweep(result)
+        ? report.sweepReport(result, model, when(job.created_at))
+        : report.analysisReport(result, model, when(job.created_at));
     save(`${name}.html`, "text/html", text);
   };
   return (
@@ -27,16 +29,16 @@ export function ExportButtons({ job, result, model }: ExportButtonsProps) {
         label="JSON"
         onClick={() => save(`${name}.json`, "application/json", JSON.stringify(result, null, 2))}
       />
-      <ExportButton
-        label="CSV"
-        onClick={() =>
-          save(`${name}.csv`, "text/csv", isComparison(result) ? gpusCsv(result) : trialsCsv(result.trials))
-        }
-      />
+      <ExportButton label="CSV" onClick={() => save(`${name}.csv`, "text/csv", csvOf(result))} />
       <ExportButton label="HTML report" onClick={() => void saveReport()} />
       <CopyButton text={window.location.href} label="Copy link" />
     </div>
   );
+}
+
+function csvOf(result: Result): string {
+  if (isComparison(result)) return gpusCsv(result);
+  return isSweep(result) ? lengthsCsv(result) : trialsCsv(result.trials);
 }
 
 function ExportButton({ label, onClick }: { label: string; onClick: () => void }) {

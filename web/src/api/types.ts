@@ -21,17 +21,26 @@ export type Request = Schemas["RequestView"];
 export type Trial = Schemas["Trial"];
 export type Usage = Schemas["UsageView"];
 
+export type Sweep = Schemas["Sweep"];
+export type Result = Analysis | Comparison | Sweep;
+
 export type State = JobSummary["state"];
 export type ErrorKind = NonNullable<JobSummary["error_kind"]>;
 export type Source = Analysis["source"];
 export type Precision = Recipe["precision"];
 export type Optimizer = Recipe["optimizer"];
 
-/** What POST /jobs takes; all but the model may be left out. */
-export type JobBody = Pick<Schemas["JobBody"], "model_name"> & Partial<Schemas["JobBody"]>;
+/** What POST /jobs takes. */
+export type JobBody = Partial<Schemas["JobBody"]>;
 
-export function isComparison(result: Analysis | Comparison): result is Comparison {
-  return "analyses" in result;
+/** The same training on every GPU. */
+export function isComparison(result: Result): result is Comparison {
+  return "gpus" in result;
+}
+
+/** The same training at several lengths. */
+export function isSweep(result: Result): result is Sweep {
+  return "lengths" in result;
 }
 
 export function isFinished(state: State): boolean {

@@ -7,6 +7,7 @@ import { count, dollars, perSecond, shortGpuName } from "../logic/format";
 import { comparisonHeadline } from "../logic/headline";
 import { ranked, type Ranking } from "../logic/ranking";
 import { link } from "../logic/route";
+import { AnalyzeAnother } from "../running/AnalyzeAnother";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { Badge } from "../ui/Badge";
@@ -36,9 +37,7 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
     <div className="space-y-6">
       <JobTitle model={model} place="all GPUs" recipe={comparison.recipe} source={comparison.source}>
         <LinkButton href={link.gpus()}>Change the recipe</LinkButton>
-        <LinkButton look="primary" href={link.analyze()}>
-          Analyze Another Model
-        </LinkButton>
+        <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard
         headline={comparisonHeadline(comparison)}

@@ -62,6 +62,14 @@ export function AdvancedFields({ model, errors, isForAllGpus = false }: Advanced
             onChange={(accumulate) => change({ accumulate })}
           />
           <NumberField
+            label="LoRA rank"
+            hint="Trains adapters only."
+            placeholder="none"
+            value={draft.lora}
+            error={errors.lora}
+            onChange={(lora) => change({ lora })}
+          />
+          <NumberField
             label="Margin"
             unit="%"
             hint="Memory to leave free."

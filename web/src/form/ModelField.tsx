@@ -2,7 +2,15 @@ import { useModels } from "../hooks/queries";
 import { parameters } from "../logic/format";
 import { Combobox, type Option } from "../ui/Combobox";
 
-const TYPES: Record<string, string> = { nlp: "Language", vision: "Vision" };
+const TYPES: Record<string, string> = {
+  nlp: "Language",
+  vision: "Vision",
+  audio: "Sound",
+  multimodal: "Several senses",
+};
+
+// org/name of Hugging Face, or a model of timm.
+const ANY_MODEL = /^(timm:[\w.-]+|[\w.-]+\/[\w.-]+)$/;
 
 interface ModelFieldProps {
   value: string;
@@ -27,10 +35,9 @@ export function ModelField({ value, onChange }: ModelFieldProps) {
       value={value}
       onChange={onChange}
       placeholder="A name or a Hugging Face id"
-      hint={known?.description ?? "\u00a0"}
-      nothing={(typed) =>
-        `This server does not know “${typed}”. It knows ${models.map((model) => model.huggingface_id).join(", ")}.`
-      }
+      hint={known?.description ?? (value ? "Built from its config, with random weights." : "\u00a0")}
+      custom={(typed) => (ANY_MODEL.test(typed) ? { value: typed, label: typed, group: "By its name" } : null)}
+      nothing={(typed) => `No model of the catalog matches “${typed}”. A Hugging Face id looks like org/name.`}
     />
   );
 }

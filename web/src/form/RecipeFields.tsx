@@ -7,6 +7,11 @@ import { NumberField, SegmentField, SelectField, SwitchField } from "../ui/field
 const PRECISION_CHOICES = Object.entries(PRECISIONS).map(([value, words]) => ({ value: value as Precision, ...words }));
 const OPTIMIZER_CHOICES = Object.entries(OPTIMIZERS).map(([value, label]) => ({ value: value as Optimizer, label }));
 
+const SAMPLE_SIZES: Record<string, [name: string, unit: string]> = {
+  vision: ["Image size", "pixels"],
+  audio: ["Sound length", "seconds"],
+};
+
 interface RecipeFieldsProps {
   model: Model | undefined;
   errors: DraftErrors;
@@ -15,7 +20,7 @@ interface RecipeFieldsProps {
 /** How the model is trained, in plain words. */
 export function RecipeFields({ model, errors }: RecipeFieldsProps) {
   const { draft, change } = useDraft();
-  const isImage = model?.type === "vision";
+  const [sizeName, sizeUnit] = SAMPLE_SIZES[model?.type ?? ""] ?? ["Sequence length", "tokens"];
   return (
     <>
       <SegmentField
@@ -32,8 +37,8 @@ export function RecipeFields({ model, errors }: RecipeFieldsProps) {
           onChange={(optimizer) => change({ optimizer })}
         />
         <NumberField
-          label={isImage ? "Image size" : "Sequence length"}
-          unit={isImage ? "pixels" : "tokens"}
+          label={sizeName}
+          unit={sizeUnit}
           value={draft.sampleSize}
           placeholder={usualSampleSize(model)}
           error={errors.sampleSize}
@@ -42,9 +47,12 @@ export function RecipeFields({ model, errors }: RecipeFieldsProps) {
       </div>
       <SwitchField
         label="Gradient checkpointing"
-        hint={isImage ? "This model has none." : "Less memory, more time: activations are computed twice."}
-        checked={draft.checkpointing && !isImage}
-        disabled={isImage}
+        hint={
+          model?.type === "vision"
+            ? "Less memory, more time. Not every image model has it."
+            : "Less memory, more time: activations are computed twice."
+        }
+        checked={draft.checkpointing}
         onChange={(checkpointing) => change({ checkpointing })}
       />
     </>

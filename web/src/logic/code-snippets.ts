@@ -45,8 +45,10 @@ function pytorch(recipe: Recipe, batchSize: number): string {
   return lines([
     "import torch",
     "from torch.utils.data import DataLoader",
+    ...loraImport(recipe),
     "",
     ...(recipe.tf32 ? ['torch.set_float32_matmul_precision("high")  # TF32'] : []),
+    ...lora(recipe),
     ...(recipe.gradient_checkpointing ? ["model.gradient_checkpointing_enable()"] : []),
     ...(recipe.channels_last ? ["model = model.to(memory_format=torch.channels_last)"] : []),
     ...(recipe.compile ? ["model = torch.compile(model)"] : []),
@@ -76,7 +78,9 @@ function transformers(recipe: Recipe, batchSize: number): string {
   const name = optim[recipe.optimizer];
   return lines([
     "from transformers import TrainingArguments",
+    ...loraImport(recipe),
     "",
+    ...lora(recipe),
     "args = TrainingArguments(",
     '    output_dir="out",',
     `    per_device_train_batch_size=${batchSize},`,
@@ -110,6 +114,14 @@ function lightning(recipe: Recipe, batchSize: number): string {
     ")",
     "trainer.fit(module, loader)",
   ]);
+}
+
+function loraImport(recipe: Recipe): string[] {
+  return recipe.lora > 0 ? ["from peft import LoraConfig, get_peft_model"] : [];
+}
+
+function lora(recipe: Recipe): string[] {
+  return recipe.lora > 0 ? [`model = get_peft_model(model, LoraConfig(r=${recipe.lora}))`] : [];
 }
 
 function loader(batchSize: number): string[] {

@@ -1,5 +1,5 @@
 // Results as tables for a spreadsheet.
-import type { Comparison, Trial } from "../api/types";
+import type { Comparison, Sweep, Trial } from "../api/types";
 import { PARTS } from "./chart-data";
 
 type Cell = string | number | boolean | null | undefined;
@@ -54,6 +54,21 @@ export function gpusCsv(comparison: Comparison): string {
     gpu.price?.usd_per_hour,
   ]);
   return csv([header, ...rows]);
+}
+
+/** One line for each length. */
+export function lengthsCsv(sweep: Sweep): string {
+  const names = [
+    "seq_len",
+    "fits",
+    "max_batch_size",
+    "recommended_batch_size",
+    "samples_per_second",
+    "tokens_per_second",
+    "planned_samples_per_second",
+    "lost",
+  ] as const;
+  return csv([names, ...sweep.lengths.map((length) => names.map((name) => length[name]))]);
 }
 
 export function csv(rows: readonly (readonly Cell[])[]): string {

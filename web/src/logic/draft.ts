@@ -19,6 +19,7 @@ export interface Draft {
   tf32: boolean;
   channelsLast: boolean;
   fused: boolean;
+  lora: string;
   accumulate: string;
   memoryGib: string;
   marginPercent: string;
@@ -36,6 +37,7 @@ export const FIRST_DRAFT: Draft = {
   tf32: false,
   channelsLast: false,
   fused: false,
+  lora: "",
   accumulate: "1",
   memoryGib: "",
   marginPercent: "5",
@@ -58,12 +60,16 @@ export function draftErrors(draft: Draft): DraftErrors {
   if (!draft.model) errors.model = "Choose a model.";
   if (!isWhole(draft.batchSize)) errors.batchSize = "A whole number from 1.";
   if (draft.sampleSize !== "" && !isWhole(draft.sampleSize)) errors.sampleSize = "A whole number from 1.";
+  if (draft.lora !== "" && !isWhole(draft.lora)) errors.lora = "A whole number from 1, or empty.";
   if (!isWhole(draft.accumulate)) errors.accumulate = "A whole number from 1.";
   if (draft.memoryGib !== "" && !(Number(draft.memoryGib) > 0)) errors.memoryGib = "More than 0, or empty.";
   const margin = Number(draft.marginPercent);
   if (draft.marginPercent === "" || !(margin >= 0 && margin < 100)) errors.marginPercent = "From 0 to 99.";
   return errors;
 }
+
+/** What the size of a sample is called, by the type of the model; tokens for all others. */
+const SAMPLE_SIZES: Record<string, "image_size" | "audio_seconds"> = { vision: "image_size", audio: "audio_seconds" };
 
 /** The body of POST /jobs. What does not go with the model or the GPU is left out. */
 export function draftBody(draft: Draft, model: Model | undefined): JobBody {
@@ -74,8 +80,9 @@ export function draftBody(draft: Draft, model: Model | undefined): JobBody {
     ...(isMeasured(draft.gpu) || !draft.gpu ? {} : { gpu: draft.gpu }),
     precision: draft.precision,
     optimizer: draft.optimizer,
-    ...(size === null ? {} : isImage ? { image_size: size } : { seq_len: size }),
-    gradient_checkpointing: draft.checkpointing && !isImage,
+    ...(size === null ? {} : { [SAMPLE_SIZES[model?.type ?? ""] ?? "seq_len"]: size }),
+    gradient_checkpointing: draft.checkpointing,
+    ...(draft.lora === "" ? {} : { lora: Number(draft.lora) }),
     batch_size: Number(draft.batchSize),
     compile: draft.compile && isMeasured(draft.gpu),
     tf32: draft.tf32,
@@ -99,11 +106,16 @@ export function questionBody(question: Question): JobBody {
   const { recipe, target } = request;
   return {
     model_name: request.model,
+    config: request.config,
+    task: request.task,
+    revision: request.revision,
+    trust_remote_code: request.trust_remote_code,
     gpu: target.gpu,
     device: target.gpu || question.all_gpus ? "auto" : target.device,
     precision: recipe.precision,
     optimizer: recipe.optimizer,
     fused: recipe.fused,
+    lora: recipe.lora,
     gradient_checkpointing: recipe.gradient_checkpointing,
     compile: recipe.compile,
     channels_last: recipe.channels_last,
@@ -113,6 +125,7 @@ export function questionBody(question: Question): JobBody {
     accumulate: recipe.accumulation_steps,
     seq_len: request.seq_len,
     image_size: request.image_size,
+    audio_seconds: request.audio_seconds,
     small: request.small,
     batch_size: question.current_batch_size,
     max_batch: question.max_batch,
@@ -121,12 +134,14 @@ export function questionBody(question: Question): JobBody {
     price_per_hour: question.price_per_hour,
     ...question.usage,
     all_gpus: question.all_gpus,
+    seq_lens: question.seq_lens,
   };
 }
 
 /** The size of a sample that a model has unless told, as its description says; "" if it does not. */
 export function usualSampleSize(model: Model | undefined): string {
-  return /(\d+)(?: tokens|x\d+ pixels)/.exec(model?.description ?? "")?.[1] ?? "";
+  const unit = { vision: "x\\d+ pixels", audio: " seconds" }[model?.type ?? ""] ?? " tokens";
+  return new RegExp(`(\\d+)${unit}`).exec(model?.description ?? "")?.[1] ?? "";
 }
 
 function isWhole(text: string): boolean {

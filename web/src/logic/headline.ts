@@ -1,5 +1,5 @@
 // The answer in one sentence, and it must be honest.
-import type { Analysis, Comparison, Trial } from "../api/types";
+import type { Analysis, Comparison, Sweep, Trial } from "../api/types";
 import { currentTrial, isFaster, recommendedTrial, unusedBytes } from "./analysis";
 import { bytes, count, shortGpuName, speedup } from "./format";
 
@@ -36,7 +36,7 @@ export function analysisHeadline(analysis: Analysis): Headline {
     return { sentence: `Batch ${count(today)} is already right: no larger batch trains faster`, tone: "neutral" };
   }
   return {
-    sentence: `No faster: batch ${count(best)} trains about as fast as today's ${count(today)}`,
+    sentence: `Batch ${count(best)} is no faster than today's ${count(today)}`,
     tone: "neutral",
   };
 }
@@ -65,6 +65,13 @@ export function comparisonHeadline(comparison: Comparison): Headline {
   }
   const names = [fastest, cheapest].map((gpu) => shortGpuName(gpu.gpu_name));
   return { sentence: `Fastest on the ${names[0]}, cheapest on the ${names[1]}`, tone: "good" };
+}
+
+export function sweepHeadline(sweep: Sweep): Headline {
+  return {
+    sentence: `Plan for ${count(sweep.plan_for)} tokens: batch ${count(sweep.planned_batch_size)} fits every shorter sample too`,
+    tone: "good",
+  };
 }
 
 /** Nothing fits: by how much, as far as the trials tell. */

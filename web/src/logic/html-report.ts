@@ -1,5 +1,5 @@
 // A result as one HTML file that needs nothing else: no script, no font, no network.
-import type { Analysis, Comparison } from "../api/types";
+import type { Analysis, Comparison, Sweep } from "../api/types";
 import { SYNTHETIC, currentTrial, efficiencyPercent, maximumTrial, priceWords, recommendedTrial } from "./analysis";
 import {
   PARTS,
@@ -11,7 +11,7 @@ import {
   type MemoryColumn,
 } from "./chart-data";
 import * as show from "./format";
-import { analysisDetail, analysisHeadline, comparisonHeadline } from "./headline";
+import { analysisDetail, analysisHeadline, comparisonHeadline, sweepHeadline } from "./headline";
 import { recipeWords } from "./recipe";
 
 const STYLE = `
@@ -116,6 +116,43 @@ export function comparisonReport(comparison: Comparison, model: string, when: st
           </tbody>
         </table>
       </div>
+      <p class="soft">${SYNTHETIC}</p>`,
+  );
+}
+
+export function sweepReport(sweep: Sweep, model: string, when: string): string {
+  const rows = sweep.lengths.map(
+    (length) =>
+      html`<tr>
+        <td>${length.seq_len}</td>
+        <td>${length.fits ? show.count(length.max_batch_size ?? 0) : "does not fit"}</td>
+        <td>${length.recommended_batch_size === null ? "" : show.count(length.recommended_batch_size)}</td>
+        <td>${length.samples_per_second === null ? "" : show.perSecond(length.samples_per_second)}</td>
+        <td>${length.lost === null ? "" : show.percent(100 * length.lost, 0)}</td>
+      </tr>`,
+  );
+  return page(
+    `${model} at several lengths`,
+    html`<p class="soft">MemoryMark, several lengths, ${when}</p>
+      <h1>${sweepHeadline(sweep).sentence}</h1>
+      <p class="soft">${[model, sweep.gpu_name, ...recipeWords(sweep.recipe), sweep.source].join(" · ")}</p>
+      <div class="card">
+        <table>
+          <thead>
+            <tr>
+              <th>Tokens</th>
+              <th>Maximum</th>
+              <th>Recommended</th>
+              <th>Samples/s</th>
+              <th>Lost at the planned batch</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${rows}
+          </tbody>
+        </table>
+      </div>
+      ${sweep.advice.map((sentence) => html`<p>${sentence}</p>`)}
       <p class="soft">${SYNTHETIC}</p>`,
   );
 }

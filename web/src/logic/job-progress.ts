@@ -19,6 +19,8 @@ export interface JobProgress {
   /** How many stages have begun: with all GPUs, one for each GPU. */
   stages: number;
   stageAt: string | null;
+  /** How often it began anew: with several lengths, once for each. */
+  starts: number;
 }
 
 export const NOTHING_YET: JobProgress = {
@@ -30,6 +32,7 @@ export const NOTHING_YET: JobProgress = {
   trials: [],
   stages: 0,
   stageAt: null,
+  starts: 0,
 };
 
 export function advance(progress: JobProgress, events: readonly JobEvent[]): JobProgress {
@@ -48,6 +51,7 @@ function take(next: JobProgress, { id, event, at, data }: JobEvent): void {
     next.stage = data["stage"] as string;
     next.message = data["message"] as string;
     next.stages += 1;
+    if (next.stage === "start") next.starts += 1;
     next.stageAt = at;
     log("stage", next.message);
   } else if (event === "trial") {
@@ -78,15 +82,19 @@ const ALMOST = 0.97;
 
 /**
  * How far it is, from 0 to 1. The start takes an unknown while, so it approaches the next stage without reaching it;
- * timing is counted in batch sizes; with all GPUs, GPUs are counted.
+ * timing is counted in batch sizes; with all GPUs, GPUs are counted, with several lengths, those.
  */
-export function fractionDone(progress: JobProgress, now: number, gpuCount: number | null): number {
+export function fractionDone(progress: JobProgress, now: number, gpuCount: number | null, lengthCount = 1): number {
   if (progress.state === null || progress.state === "queued") return 0;
   if (progress.state !== "running") return 1;
   const waited = progress.stageAt ? Math.max(now - Date.parse(progress.stageAt), 0) / 1000 : 0;
   const nearing = 1 - Math.exp(-waited / 6);
   if (gpuCount !== null && progress.stages > 1) {
     return Math.min(SEARCH_FROM + ((1 - SEARCH_FROM) * (progress.stages - 1)) / gpuCount, ALMOST);
+  }
+  if (lengthCount > 1) {
+    const within = { start: 0.1 * nearing, search: 0.3 }[progress.stage ?? "start"] ?? 0.6;
+    return Math.min((Math.max(progress.starts - 1, 0) + within) / lengthCount, ALMOST);
   }
   if (progress.stage === "throughput") {
     const timed = progress.trials.filter((trial) => trial.samples_per_second !== null).length;

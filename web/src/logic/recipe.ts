@@ -22,6 +22,7 @@ export function recipeWords(recipe: Recipe): string[] {
   return [
     recipe.precision,
     (recipe.fused ? "fused " : "") + OPTIMIZERS[recipe.optimizer],
+    ...(recipe.lora > 0 ? [`LoRA rank ${recipe.lora}`] : []),
     ...(recipe.gradient_checkpointing ? ["gradient checkpointing"] : []),
     ...(recipe.compile ? ["torch.compile"] : []),
     ...(recipe.tf32 ? ["TF32"] : []),

@@ -5,7 +5,7 @@ export type Route =
   | { page: "gpus" }
   | { page: "history" }
   | { page: "compare"; ids: string[] }
-  | { page: "job"; id: string; gpu: string | null }
+  | { page: "job"; id: string; part: string | null }
   | { page: "unknown" };
 
 export function parseRoute(hash: string): Route {
@@ -15,7 +15,7 @@ export function parseRoute(hash: string): Route {
   if (page === "") return { page: "analyze" };
   if (page === "gpus" || page === "history") return { page };
   if (page === "compare") return { page, ids: [...new Set((params.get("ids") ?? "").split(",").filter(Boolean))] };
-  if (page === "job" && id) return { page, id, gpu: params.get("gpu") };
+  if (page === "job" && id) return { page, id, part: params.get("part") };
   return { page: "unknown" };
 }
 
@@ -24,5 +24,6 @@ export const link = {
   gpus: () => "#/gpus",
   history: () => "#/history",
   compare: (ids: readonly string[] = []) => (ids.length > 0 ? `#/compare?ids=${ids.join(",")}` : "#/compare"),
-  job: (id: string, gpu?: string) => `#/job/${id}${gpu ? `?gpu=${gpu}` : ""}`,
+  /** `part` is one GPU, or one length, of a result that has several. */
+  job: (id: string, part?: string | number) => `#/job/${id}${part === undefined ? "" : `?part=${part}`}`,
 };

@@ -3,6 +3,9 @@ import type { Gpu, JobBody, Model, Question } from "../api/types";
 import { questionBody } from "./draft";
 import { bytes } from "./format";
 
+// From here on, people train adapters.
+const LARGE_MODEL = 1e9;
+
 export interface WayToFit {
   label: string;
   body: JobBody;
@@ -18,6 +21,7 @@ export function waysToFit(question: Question, model: Model | undefined, gpus: re
   if (recipe.precision === "fp32") add("Mixed precision (bf16)", { precision: "bf16" });
   if (!isImage && !recipe.gradient_checkpointing) add("Gradient checkpointing", { gradient_checkpointing: true });
   if (recipe.optimizer === "adamw" || recipe.optimizer === "adam") add("SGD", { optimizer: "sgd", fused: false });
+  if (recipe.lora === 0 && (model?.parameters ?? 0) >= LARGE_MODEL) add("LoRA, rank 8", { lora: 8 });
   const size = isImage ? image_size : seq_len;
   if (size !== null && size > 1) {
     const half = Math.ceil(size / 2);

@@ -1,4 +1,4 @@
-import { isComparison, type Analysis } from "../api/types";
+import { isComparison, isSweep } from "../api/types";
 import { SideBySide, type Column } from "../compare/SideBySide";
 import { useJobs, useManyJobs } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
@@ -22,7 +22,9 @@ export function ComparePage({ ids }: { ids: string[] }) {
   const failed = queries.findIndex((query) => query.isError);
   const columns: Column[] = queries.flatMap(({ data: job }) => {
     if (!job?.result || isComparison(job.result)) return [];
-    return [{ id: job.id, name: nameOf(job), analysis: job.result satisfies Analysis }];
+    const analysis = isSweep(job.result) ? job.result.analyses[job.result.plan_for] : job.result;
+    if (!analysis) return [];
+    return [{ id: job.id, name: nameOf(job), analysis }];
   });
   const options = (history?.pages.flatMap((page) => page.jobs) ?? [])
     .filter((job) => isComparable(job) && !ids.includes(job.id))

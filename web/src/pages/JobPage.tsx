@@ -1,7 +1,8 @@
 import { AnalysisView } from "../answer/AnalysisView";
 import { ApiError } from "../api/client";
-import { isComparison, isFinished, type Job } from "../api/types";
+import { isComparison, isFinished, isSweep, type Job } from "../api/types";
 import { ComparisonView } from "../compare/ComparisonView";
+import { SweepView } from "../compare/SweepView";
 import { useJob, useModels } from "../hooks/queries";
 import { useTitle } from "../hooks/use-title";
 import { useJobNames } from "../hooks/use-job-names";
@@ -13,27 +14,29 @@ import { UnknownJob } from "../running/UnknownJob";
 
 interface JobPageProps {
   id: string;
-  /** One GPU of a comparison. */
-  gpu: string | null;
+  /** One GPU of a comparison, or one length of a sweep. */
+  part: string | null;
 }
 
-export function JobPage({ id, gpu }: JobPageProps) {
+export function JobPage({ id, part }: JobPageProps) {
   const { data: job, error } = useJob(id);
   const { nameOf } = useJobNames();
   useTitle(job ? nameOf(job) : "Job");
-  if (job) return <JobView job={job} gpu={gpu} />;
+  if (job) return <JobView job={job} part={part} />;
   if (error instanceof ApiError && error.status !== 401) return <UnknownJob error={error} />;
   return <JobLoading />;
 }
 
 /** The job, by the state it is in. */
-function JobView({ job, gpu }: { job: Job; gpu: string | null }) {
+function JobView({ job, part }: { job: Job; part: string | null }) {
   const { data: models = [] } = useModels();
   const model = modelName(job.model_name, models);
   if (!isFinished(job.state)) return <RunningView job={job} model={model} />;
   if (!job.result) return <EndedView job={job} model={model} />;
-  if (!isComparison(job.result)) return <AnalysisView job={job} analysis={job.result} model={model} />;
-  const analysis = gpu ? job.result.analyses[gpu] : undefined;
-  if (analysis) return <AnalysisView key={gpu} job={job} analysis={analysis} model={model} isPartOfComparison />;
-  return <ComparisonView job={job} comparison={job.result} model={model} />;
+  const { result } = job;
+  if (!isComparison(result) && !isSweep(result)) return <AnalysisView job={job} analysis={result} model={model} />;
+  const analysis = part ? result.analyses[part] : undefined;
+  if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} isPart />;
+  if (isSweep(result)) return <SweepView job={job} sweep={result} model={model} />;
+  return <ComparisonView job={job} comparison={result} model={model} />;
 }

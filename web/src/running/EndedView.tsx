@@ -8,11 +8,11 @@ import { questionBody } from "../logic/draft";
 import { doesNotFitHeadline, type Headline } from "../logic/headline";
 import { NOTHING_YET, advance } from "../logic/job-progress";
 import { askProblem, jobProblem } from "../logic/problems";
-import { link } from "../logic/route";
 import { waysToFit } from "../logic/ways-to-fit";
-import { Button, LinkButton } from "../ui/Button";
+import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { ErrorBox } from "../ui/ErrorBox";
+import { AnalyzeAnother } from "./AnalyzeAnother";
 import { HeadlineCard } from "./HeadlineCard";
 import { JobTitle } from "./JobTitle";
 import { Terminal } from "./Terminal";
@@ -55,9 +55,7 @@ export function EndedView({ job, model }: EndedViewProps) {
             Run again
           </Button>
         )}
-        <LinkButton look="primary" href={link.analyze()}>
-          Analyze Another Model
-        </LinkButton>
+        <AnalyzeAnother />
       </JobTitle>
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
       <HeadlineCard

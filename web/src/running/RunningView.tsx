@@ -30,6 +30,8 @@ export function RunningView({ job, model }: RunningViewProps) {
   const cancel = useCancel(job.id);
   const { placeOf } = useJobNames();
   const { request, all_gpus: isForAllGpus } = job.question;
+  // At several lengths the same batch size means something else each time: there is no one chart.
+  const hasCharts = !isForAllGpus && lengthsOf(job) === 1;
   const isQueued = (progress.state ?? job.state) === "queued";
   return (
     <div className="space-y-6">
@@ -47,7 +49,7 @@ export function RunningView({ job, model }: RunningViewProps) {
       <div className="card min-h-44 p-5 sm:p-8">
         {isQueued ? <InLine position={job.position} /> : <UnderWay job={job} progress={progress} />}
       </div>
-      {isForAllGpus ? (
+      {!hasCharts ? (
         <Terminal
           lines={progress.lines}
           startedAt={progress.startedAt}
@@ -69,6 +71,11 @@ export function RunningView({ job, model }: RunningViewProps) {
       )}
     </div>
   );
+}
+
+/** How many lengths of a sample are asked for. */
+function lengthsOf(job: Job): number {
+  return Math.max(job.question.seq_lens?.length ?? 0, 1);
 }
 
 function InLine({ position }: { position: number | null }) {
@@ -103,7 +110,7 @@ function UnderWay({ job, progress }: { job: Job; progress: JobProgress }) {
   const { data: gpus } = useGpus();
   const began = progress.startedAt ?? job.started_at;
   const elapsed = began ? Math.max(now - Date.parse(began), 0) / 1000 : 0;
-  const value = fractionDone(progress, now, job.question.all_gpus ? (gpus?.length ?? 15) : null);
+  const value = fractionDone(progress, now, job.question.all_gpus ? (gpus?.length ?? 15) : null, lengthsOf(job));
   const message = progress.message ? sentence(progress.message) : "Starting";
   return (
     <>

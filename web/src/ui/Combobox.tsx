@@ -20,20 +20,22 @@ interface ComboboxProps {
   onChange: (value: string) => void;
   placeholder?: string;
   hint?: string;
+  /** What was typed as an option of its own, where it may be one. */
+  custom?: (typed: string) => Option | null;
   /** What to say when nothing matches what was typed. */
   nothing?: (typed: string) => string;
 }
 
 /** One of many, found by typing. */
-export function Combobox({ label, options, value, onChange, placeholder, hint, nothing }: ComboboxProps) {
+export function Combobox({ label, options, value, onChange, placeholder, hint, custom, nothing }: ComboboxProps) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);
   const [typed, setTyped] = useState<string | null>(null);
   const [active, setActive] = useState(0);
   const root = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  const chosen = options.find((option) => option.value === value);
-  const shown = matching(options, typed);
+  const chosen = options.find((option) => option.value === value) ?? custom?.(value) ?? undefined;
+  const shown = withCustom(matching(options, typed), custom?.((typed ?? "").trim()) ?? null);
 
   useEffect(() => {
     if (isOpen) list.current?.querySelector("[data-active=true]")?.scrollIntoView({ block: "nearest" });
@@ -196,6 +198,12 @@ function matching(options: readonly Option[], typed: string | null): Option[] {
   });
   // Groups stand together, so the arrow keys must follow the same order.
   return grouped(found).flatMap(([, members]) => members);
+}
+
+/** The typed one comes last, unless it is there already. */
+function withCustom(options: Option[], typed: Option | null): Option[] {
+  const isKnown = options.some((option) => option.value === typed?.value || option.note === typed?.value);
+  return typed && !isKnown ? [...options, typed] : options;
 }
 
 function grouped(options: readonly Option[]): [string, Option[]][] {

@@ -24,11 +24,28 @@ export function SliderField({ label, unit, range, value, isWhole = false, onChan
   };
   return (
     <div>
-      <div className="mb-2 flex items-center justify-between gap-3">
-        <label htmlFor={id} className="text-sm font-medium">
-          {label}
-        </label>
-        <span className="relative">
+      <label htmlFor={id} className="text-sm font-medium">
+        {label}
+      </label>
+      <div className="mt-1 flex items-center gap-4">
+        <RadixSlider.Root
+          min={0}
+          max={POSITIONS}
+          step={1}
+          value={[toPosition(value, range)]}
+          onValueChange={([position = 0]) => onChange(fromPosition(position, range, isWhole))}
+          className="relative flex h-6 min-w-0 grow touch-none items-center select-none"
+        >
+          <RadixSlider.Track className="relative h-1.5 grow rounded-full bg-raised">
+            <RadixSlider.Range className="absolute h-full rounded-full bg-accent" />
+          </RadixSlider.Track>
+          <RadixSlider.Thumb
+            aria-label={label}
+            aria-valuetext={`${short(value)} ${unit}`}
+            className="block size-5 rounded-full border-2 border-page bg-accent"
+          />
+        </RadixSlider.Root>
+        <span className="relative shrink-0">
           <input
             id={id}
             inputMode="decimal"
@@ -36,7 +53,7 @@ export function SliderField({ label, unit, range, value, isWhole = false, onChan
             value={typed ?? short(value)}
             onChange={(event) => type(event.target.value)}
             onBlur={() => setTyped(null)}
-            className="field min-h-9 w-32 pr-16 text-sm tabular-nums"
+            className="field min-h-10 w-32 pr-16 text-sm tabular-nums"
           />
           <span
             aria-hidden="true"
@@ -46,23 +63,6 @@ export function SliderField({ label, unit, range, value, isWhole = false, onChan
           </span>
         </span>
       </div>
-      <RadixSlider.Root
-        min={0}
-        max={POSITIONS}
-        step={1}
-        value={[toPosition(value, range)]}
-        onValueChange={([position = 0]) => onChange(fromPosition(position, range, isWhole))}
-        className="relative flex h-6 touch-none items-center select-none"
-      >
-        <RadixSlider.Track className="relative h-1.5 grow rounded-full bg-raised">
-          <RadixSlider.Range className="absolute h-full rounded-full bg-accent" />
-        </RadixSlider.Track>
-        <RadixSlider.Thumb
-          aria-label={label}
-          aria-valuetext={`${short(value)} ${unit}`}
-          className="block size-5 rounded-full border-2 border-page bg-accent"
-        />
-      </RadixSlider.Root>
     </div>
   );
 }
