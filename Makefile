@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format gpu-test clean
+.PHONY: help demo test check format gpu-test web web-test browser clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,8 +16,8 @@ help: ## List the targets
 demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machine
 	$(BIN)/memorymark analyze bert
 
-test: .venv/ready check ## Set up .venv and run every check and test
-	$(BIN)/pytest
+test: .venv/ready check web-test browser ## Set up .venv and run every check and test
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .
@@ -31,5 +31,23 @@ format: .venv/ready ## Format the code
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
 
+web/node_modules/ready: web/package.json web/package-lock.json
+	cd web && npm ci --no-progress --loglevel=error
+	@touch $@
+
+web: web/node_modules/ready ## Build the dashboard into the package; needs Node
+	cd web && npm run --silent build
+
+web-test: .venv/ready ## The dashboard's own checks and tests, where there is Node
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web/node_modules/ready && \
+	  cd web && PYTHON=../$(BIN)/python npm run --silent check; \
+	  else echo "npm is not here: the dashboard's own tests are left out"; fi
+
+browser: ## Get Chromium for the tests in a browser, where apt and the rights are there
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	    apt-get install -y -qq chromium > /dev/null 2>&1; } || \
+	  echo "Chromium is not here: the tests in a browser will be skipped"
+
 clean: ## Remove .venv and caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

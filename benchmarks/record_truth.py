@@ -145,6 +145,8 @@ def signature(func: Any, args: Any, kwargs: Any) -> str:
         if isinstance(value, torch.Tensor):
             layout = "" if value.is_contiguous() else "~"
             return f"{str(value.dtype)[6:]}{list(value.shape)}{layout}"
+        if isinstance(value, torch.UntypedStorage):
+            return "storage"  # its words are its bytes, read from the GPU one by one
         return str(value)
 
     return f"{func}|" + ";".join(word(leaf) for leaf in tree_leaves((args, kwargs)))

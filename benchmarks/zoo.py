@@ -336,5 +336,6 @@ HELD_BACK: list[tuple[str, str]] = [
     ("whisper", "fp32"),
     ("unet", "bf16"),
     ("gru", "fp32"),
+    ("gru", "bf16"),
     ("distilbert", "fp16"),
 ]

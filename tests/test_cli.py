@@ -19,9 +19,9 @@ from memorymark.version import __version__
 SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 REQUEST_OPTIONS = [
     "--accumulate", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--loss", "--memory-gib",
-    "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task", "--tf32",
-    "--time-limit", "--trust-remote-code",
+    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
+    "--memory-gib", "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task",
+    "--tf32", "--time-limit", "--trust-remote-code",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year"]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
@@ -42,6 +42,7 @@ INTERFACE = {
     "doctor": ["--json"],
     "history": ["JOB", "--database", "--json", "--limit", "--model"],
     "compare": ["JOBS", "--database", "--json"],
+    "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
         "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
         "--prediction-workers", "--queue-size", "--quiet", "-q", "--token",
@@ -132,6 +133,11 @@ def test_doctor_finds_torch():
         (("analyze", "bert", "--max-batch", "0"), "--max-batch must be 1 or more, not 0"),
         (("analyze", "bert", "--seq-len", "-4"), "bert takes 1 to 512 tokens"),
         (("analyze", "resnet", "--image-size", "99999"), "resnet takes 1 to 4096 pixels"),
+        (("analyze", "bert", "--seq-len", "64,long"), "--seq-len takes a number, or several as in 128,512,2048"),
+        (("analyze", "bert", "--seq-len", "64,4096"), "bert takes 1 to 512 tokens; --seq-len 4096 is outside"),
+        (("analyze", "bert", "--seq-len", "64,128", "--all-gpus"), "--all-gpus and several lengths"),
+        (("analyze", "bert", "--lora", "-1"), "--lora must be a rank of 1 or more, or 0 for none, not -1"),
+        (("predict", "resnet", "--small", "--lora", "4"), "has no linear layers beside which LoRA could train"),
         (("analyze", "bert", "--accumulate", "0"), "--accumulate must be 1 or more steps, not 0"),
         (("analyze", "bert", "--channels-last"), "--channels-last is for image models"),
         (("analyze", "bert", "--margin", "nan"), "--margin is a fraction from 0 to below 1, not nan"),
@@ -472,3 +478,21 @@ def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(name, t
 
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["fits"]
+
+
+def test_several_lengths_give_the_largest_batch_of_each_and_the_one_to_plan_for():
+    asked = ("analyze", "bert", "--gpu", "a10", "--small", "--seq-len", "16,64", "--max-batch", "64", "--quiet")
+
+    found, shown = document(run(*asked, "--json")), run(*asked).stdout
+
+    assert (found["seq_lens"], found["plan_for"], found["max_batch_size"]) == ([16, 64], 64, 64)
+    assert [row["seq_len"] for row in found["lengths"]] == [16, 64]
+    assert "several lengths" in shown
+    assert "Plan for 64 tokens, the longest" in shown
+
+
+def test_lora_is_in_the_report_and_says_how_much_is_trained():
+    shown = run("predict", "bert", "-b", "2", "--gpu", "a10", "--small", "--lora", "4").stdout
+
+    assert "LoRA rank 4" in shown
+    assert re.search(r"[\d,]+ of [\d,]+ parameters are trained; the others are frozen\.", shown)

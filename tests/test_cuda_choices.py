@@ -4,7 +4,6 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
-from memorymark.errors import CannotPredictError
 from memorymark.prediction.cuda_choices import cuda_choices, generation
 from operations import tracing, tracing_for
 
@@ -303,13 +302,6 @@ def test_attention_that_no_fused_kernel_takes_is_computed_step_by_step(capabilit
 )
 def test_generations_are_told_apart_by_their_attention(capability, name):
     assert generation(capability) == name
-
-
-@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
-def test_recurrent_layers_are_refused(layer):
-    model = layer(8, 8)
-    with tracing_for(HOPPER, model), pytest.raises(CannotPredictError, match="recurrent"):
-        model(torch.rand(4, 2, 8))
 
 
 def choices():

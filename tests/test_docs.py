@@ -19,6 +19,7 @@ COMMANDS = [
     ("models",),
     ("gpus",),
     ("doctor",),
+    ("report",),
 ]
 
 

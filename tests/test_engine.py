@@ -6,7 +6,7 @@ import pytest
 import memorymark as mm
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
-from memorymark.engine import analyze_all_gpus, for_prediction, predict
+from memorymark.engine import analyze, analyze_all_gpus, for_prediction, measure, predict
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.units import GIB, MIB
 
@@ -36,7 +36,7 @@ def events():
 
 @pytest.fixture(scope="module")
 def result(events):
-    return mm.analyze(
+    return analyze(
         request(),
         current_batch_size=2,
         margin=MARGIN,
@@ -156,7 +156,7 @@ def test_the_seconds_of_the_stages_make_the_whole(result):
 
 
 def test_the_search_goes_no_further_than_the_caller_wants():
-    result = mm.analyze(request(optimizer="sgd"), current_batch_size=64, max_batch=3)
+    result = analyze(request(optimizer="sgd"), current_batch_size=64, max_batch=3)
 
     assert result.max_batch_size == 3
     assert max(trial.batch_size for trial in result.trials) == 3
@@ -169,7 +169,7 @@ def test_a_model_that_does_not_fit_says_by_how_much_and_keeps_what_was_tried():
     events = []
 
     with pytest.raises(mm.DoesNotFitError, match=r"within 10\.0 MiB even at batch 1, by .* or more; try") as caught:
-        mm.analyze(request(cap_bytes=10 * MIB), on_event=events.append)
+        analyze(request(cap_bytes=10 * MIB), on_event=events.append)
 
     trials = [event.trial for event in events if isinstance(event, TrialFinished)]
     assert caught.value.trials == trials
@@ -181,7 +181,7 @@ def test_a_model_that_does_not_fit_says_by_how_much_and_keeps_what_was_tried():
 
 def test_weights_that_do_not_fit_are_said_to_be_the_reason():
     with pytest.raises(mm.DoesNotFitError, match=r"the weights of bert alone exceed the 1\.0 MiB") as caught:
-        mm.analyze(request(cap_bytes=MIB))
+        analyze(request(cap_bytes=MIB))
 
     assert caught.value.shortfall_bytes > 0
 
@@ -204,7 +204,7 @@ def test_misuse_is_refused_before_anything_starts(options, said):
     events = []
 
     with pytest.raises(mm.UsageError, match=said):
-        mm.analyze(request(cap_bytes=MIB), **options, on_event=events.append)
+        analyze(request(cap_bytes=MIB), **options, on_event=events.append)
 
     assert events == []
 
@@ -257,7 +257,7 @@ def test_a_device_that_is_no_cuda_gpu_is_not_predicted_for(device):
 
 def test_measure_is_refused_for_a_gpu_that_is_only_named():
     with pytest.raises(mm.UsageError, match="measure runs on a device that is here"):
-        mm.measure(targeting(gpu="a10"), 8)
+        measure(targeting(gpu="a10"), 8)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_what_is_predicted_not_to_fit_says_by_how_much_and_what_would_help():
     asked = targeting(gpu="a10", memory_cap_bytes=20 * MIB)
 
     with pytest.raises(mm.DoesNotFitError, match=r"within 20\.0 MiB even at batch 1, by .* or more; try") as caught:
-        mm.analyze(replace(asked, recipe=mm.Recipe(optimizer="adam")), on_event=events.append)
+        analyze(replace(asked, recipe=mm.Recipe(optimizer="adam")), on_event=events.append)
 
     trials = [event.trial for event in events if isinstance(event, TrialFinished)]
     assert all(way in str(caught.value) for way in ("--precision bf16", "--optimizer sgd", "a larger GPU"))
@@ -297,7 +297,7 @@ def test_what_is_predicted_not_to_fit_says_by_how_much_and_what_would_help():
 
 
 def test_measure_gives_one_full_trial():
-    info, trial = mm.measure(request(), 4)
+    info, trial = measure(request(), 4)
 
     assert (info.device_kind, info.capacity_bytes) == ("cpu", CAP_BYTES)
     assert (trial.batch_size, trial.fits) == (4, True)

@@ -21,6 +21,8 @@ PAIRS = [
     "wav2vec2:bf16",
     "mlp:fp32",
     "torch-encoder:bf16",
+    "lstm:fp32",
+    "gru:bf16",
     "swin:fp32",
     "qwen3:bf16",
     "bart:bf16",

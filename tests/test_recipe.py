@@ -13,6 +13,8 @@ from memorymark.recipe import FUSED_OPTIMIZERS, Recipe
         ({"optimizer": "lion"}, "unknown optimizer 'lion'; use one of adamw, "),
         ({"loss": "sum"}, "unknown loss 'sum'; use one of model, mean"),
         ({"accumulation_steps": 0}, "1 or more steps, not 0"),
+        ({"lora": -1}, "--lora must be a rank of 1 or more, or 0 for none, not -1"),
+        ({"lora": 1.5}, "--lora must be a rank"),
         ({"fused": True, "optimizer": "adafactor"}, "adafactor has no fused version"),
         ({"fused": True, "optimizer": "none"}, "none has no fused version"),
     ],
@@ -35,10 +37,12 @@ def test_optimizers_with_a_fused_version_may_be_fused(optimizer):
          "fp32, no optimizer, eval mode, mean of the logits as loss"),
         (Recipe(precision="bf16", fused=True, gradient_checkpointing=True, accumulation_steps=4),
          "bf16, fused AdamW, gradient checkpointing, 4 accumulation steps"),
+        (Recipe(precision="bf16", lora=16, gradient_checkpointing=True),
+         "bf16, AdamW, LoRA rank 16, gradient checkpointing"),
         (Recipe(optimizer="sgd", compile=True, tf32=True, channels_last=True),
          "fp32, SGD, torch.compile, TF32, channels_last"),
     ],
-    ids=["default", "published", "saving memory", "fast"],
+    ids=["default", "published", "saving memory", "adapters", "fast"],
 )  # fmt: skip
 def test_the_description_says_what_is_unusual(recipe, words):
     assert recipe.describe() == words

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from memorymark.catalog import find_gpu
-from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, scratch_bytes
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_bytes
 from memorymark.units import MIB
 from operations import operation, tensor
 
@@ -273,3 +273,8 @@ def test_with_channels_last_only_the_weight_is_copied():
 def test_cublas_takes_more_on_hopper():
     assert cublas_workspace_bytes(H200) == 32 * MIB
     assert cublas_workspace_bytes(find_gpu("a100-40gb")) == 8320 * 1024
+
+
+def test_recurrent_dropout_keeps_a_random_state_for_each_thread_of_the_gpu():
+    assert dropout_state_bytes(H200) == 6_488_064  # as cuDNN said there
+    assert dropout_state_bytes(find_gpu("t4")) < dropout_state_bytes(H200)

@@ -10,7 +10,7 @@ from memorymark.prediction.scratch import scratch_bytes
 from memorymark.prediction.simulate import Memory
 from memorymark.recipe import Recipe
 from memorymark.units import GIB, KIB, MIB
-from operations import operation, program
+from operations import operation, program, tensor
 from tiny import PARAMETERS, tiny
 
 WORKSPACE_BYTES = 32 * MIB
@@ -219,3 +219,28 @@ def test_a_layout_lists_every_block_in_its_place():
     large, small = sorted(allocator.layout(), key=lambda segment: segment.small)
     assert large.blocks == ((4 * MIB, True), (4 * MIB, False), *[(4 * MIB, True)] * 3)
     assert small.blocks == ((512, True), (2 * MIB - 512, False))
+
+
+def recurrent(dropout):
+    """A recurrent layer in training whose reserve is the last of its results."""
+    arguments = [4, 2, 512, 0, 2, False, dropout, True, False]
+    made = [(1, 2 * MIB), (2, 4 * MIB)]
+    return operation("aten._cudnn_rnn.default", [tensor(64, 8, 512)], arguments=arguments, made=made)
+
+
+def test_a_recurrent_layer_asks_for_its_workspace_before_its_last_result_and_holds_both():
+    memory = Memory(None, WORKSPACE_BYTES, 6 * MIB)
+    step = program(("forward", [recurrent(0.0)]), ("backward", [makes(freed=(1, 2))]))
+    assert dict(memory.run(step, 1, lambda growth, _: (16 * MIB,) if growth.operation.made else ())) == {
+        "forward": 22 * MIB,
+        "backward": 6 * MIB,
+    }
+    assert memory.allocator.allocated_bytes == 0
+
+
+def test_the_random_states_of_dropout_are_made_once_and_kept():
+    memory = Memory(None, WORKSPACE_BYTES, 6 * MIB)
+    step = program(("forward", [recurrent(0.1)] * 2), ("backward", [makes(freed=(1, 2))]))
+    for _ in range(2):
+        list(memory.run(step, 1, no_scratch))
+        assert memory.allocator.allocated_bytes == 6 * MIB

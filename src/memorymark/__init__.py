@@ -9,10 +9,10 @@ Importing the package imports no torch; the first analysis does, in a process of
 """
 
 from memorymark.analysis import Analysis
+from memorymark.api import analyze, analyze_all_gpus, measure, predict
 from memorymark.client import Client
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.engine import analyze, analyze_all_gpus, measure, predict
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -27,6 +27,8 @@ from memorymark.errors import (
 from memorymark.question import Question
 from memorymark.recipe import Recipe
 from memorymark.request import Request
+from memorymark.script import BatchSize, max_batch_size
+from memorymark.sweep import Sweep
 from memorymark.target import Target
 from memorymark.trial import Breakdown, Trial
 from memorymark.version import __version__
@@ -34,6 +36,7 @@ from memorymark.workload import Workload
 
 __all__ = [
     "Analysis",
+    "BatchSize",
     "Breakdown",
     "CannotPredictError",
     "Client",
@@ -47,6 +50,7 @@ __all__ = [
     "Request",
     "ServerError",
     "StoppedError",
+    "Sweep",
     "Target",
     "Trial",
     "Usage",
@@ -56,6 +60,7 @@ __all__ = [
     "__version__",
     "analyze",
     "analyze_all_gpus",
+    "max_batch_size",
     "measure",
     "predict",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from memorymark.catalog import Price, all_gpus
 from memorymark.cost import Savings, Usage, savings
+from memorymark.notebook import Shown
 from memorymark.prediction.uncertainty import maximum_interval
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
@@ -25,7 +26,7 @@ class Waste:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis:
+class Analysis(Shown):
     """The answer: what today's batch wastes, the largest that trains, the one worth using, and what it saves.
 
     ``trials`` are all that ran, in order; the last one at a size is the one that counts.

@@ -18,6 +18,7 @@ from memorymark.commands.history import compare, history
 from memorymark.commands.measure import measure
 from memorymark.commands.models import models
 from memorymark.commands.predict import predict
+from memorymark.commands.report import report
 from memorymark.commands.serve import serve
 from memorymark.commands.validate import app as validate_app
 from memorymark.errors import MemoryMarkError
@@ -37,7 +38,7 @@ app = typer.Typer(
 for command in (analyze, measure, predict):
     app.command()(command)
 app.add_typer(validate_app, name="validate")
-for command in (models, gpus, doctor, history, compare, serve):
+for command in (models, gpus, doctor, history, compare, report, serve):
     app.command()(command)
 
 

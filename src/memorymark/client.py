@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -22,15 +20,17 @@ from memorymark.errors import (
     UsageError,
     WorkerError,
 )
-from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
+from memorymark.events import Event, OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question import Question
+from memorymark.result import Result, result_from_dict
+from memorymark.server import DEFAULT_PORT
 from memorymark.trial import Trial
 from memorymark.units import GIB
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-DEFAULT_URL = "http://127.0.0.1:5001"
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 TOKEN_VARIABLE = "MEMORYMARK_TOKEN"  # noqa: S105 - the name of a variable, not a token
 # A server sends something at least every 15 s; after this long it must be gone.
 SILENCE_SECONDS = 60.0
@@ -41,13 +41,15 @@ ERRORS_BY_KIND: dict[str | None, type[MemoryMarkError]] = {
     "does_not_fit": DoesNotFitError,
     "cannot_predict": CannotPredictError,
     "worker": WorkerError,
-    "time_limit": WorkerError,
+    "time_limit": StoppedError,
     "stopped": StoppedError,
+    "internal": ServerError,
 }
 ERRORS_BY_STATUS: dict[int, type[MemoryMarkError]] = {
     400: UsageError,
     401: UsageError,
     403: UsageError,
+    404: UsageError,
     429: QueueFullError,
 }
 
@@ -66,13 +68,13 @@ class RemoteJob:
         """Whether nothing more will happen to it."""
         return self.state not in ("queued", "running")
 
-    def result(self) -> Analysis | Comparison:
+    def result(self) -> Result:
         """The answer; raises what kept it from being found."""
         found = self.document.get("result")
         if found is None:
-            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), MemoryMarkError)
+            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), StoppedError)
             raise kind(self.error or f"job {self.id} is still {self.state}.")
-        return Comparison.from_dict(found) if "analyses" in found else Analysis.from_dict(found)
+        return result_from_dict(found)
 
 
 class Client:
@@ -85,26 +87,33 @@ class Client:
     """
 
     def __init__(self, url: str = DEFAULT_URL, *, token: str | None = None, timeout_seconds: float = 30.0) -> None:
-        parts = urlsplit(url if "//" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url if "//" in url else f"http://{url}")
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
             raise UsageError(f"{url!r} is no address of a server; give one such as {DEFAULT_URL}.")
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._timeout_seconds = timeout_seconds
         token = token or os.environ.get(TOKEN_VARIABLE)
+        if token and not can_be_sent(token):
+            raise UsageError("the token holds spaces or signs that cannot be sent; give it as the server was given it.")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def health(self) -> dict[str, Any]:
         """How the service is."""
-        return self._call("GET", "/health")
+        health: dict[str, Any] = self._call("GET", "/health")
+        return health
 
     def models(self) -> list[dict[str, Any]]:
         """The models it knows by name."""
-        models: list[dict[str, Any]] = self._call("GET", "/models")["models"]
+        models: list[dict[str, Any]] = self._call("GET", "/models", wants="models")
         return models
 
     def gpus(self) -> list[dict[str, Any]]:
         """The GPUs it knows by name; ``here`` marks its own."""
-        gpus: list[dict[str, Any]] = self._call("GET", "/gpus")["gpus"]
+        gpus: list[dict[str, Any]] = self._call("GET", "/gpus", wants="gpus")
         return gpus
 
     def answer(
@@ -114,32 +123,46 @@ class Client:
         fresh: bool = False,
         time_limit_seconds: float | None = None,
         on_event: OnEvent = ignore,
-    ) -> Analysis | Comparison:
+    ) -> Result:
         """Asks, listens while it is worked out, and gives the answer."""
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
+        trials: list[Trial] = []
+
+        def hear(event: Event) -> None:
+            if isinstance(event, TrialFinished):
+                trials.append(event.trial)
+            on_event(event)
+
         if not job.is_finished:
             for event in self.events(job.id):
-                _tell(on_event, event)
+                _tell(hear, event)
             job = self.job(job.id)
-        return job.result()
+        try:
+            return job.result()
+        except MemoryMarkError as error:
+            error.trials = trials
+            raise
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> RemoteJob:
         """Asks without waiting."""
-        return _job(self._call("POST", "/jobs", as_body(question, fresh=fresh, time_limit=time_limit_seconds))["job"])
+        body = as_body(question, fresh=fresh, time_limit=time_limit_seconds)
+        return _job(self._call("POST", "/jobs", body, wants="job"))
 
     def job(self, job_id: str) -> RemoteJob:
         """A job as it is now."""
-        return _job(self._call("GET", f"/jobs/{quote(job_id, safe='')}")["job"])
+        return _job(self._call("GET", f"/jobs/{quote(job_id, safe='')}", wants="job"))
 
-    def jobs(self, *, model: str | None = None, state: str | None = None, limit: int = 50) -> list[RemoteJob]:
-        """Past jobs without their results, the latest first."""
-        asked = {"model": model, "state": state, "limit": limit}
+    def jobs(
+        self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[RemoteJob]:
+        """Past jobs without their results, the latest first; ``before`` is the id of one to go on from."""
+        asked = {"model": model, "state": state, "limit": limit, "before": before}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return [_job(document) for document in self._call("GET", f"/jobs?{query}")["jobs"]]
+        return [_job(document) for document in self._call("GET", f"/jobs?{query}", wants="jobs")]
 
     def cancel(self, job_id: str) -> RemoteJob:
         """Stops a job that waits or runs."""
-        return _job(self._call("DELETE", f"/jobs/{quote(job_id, safe='')}")["job"])
+        return _job(self._call("DELETE", f"/jobs/{quote(job_id, safe='')}", wants="job"))
 
     def events(self, job_id: str, after: int = 0) -> Iterator[dict[str, Any]]:
         """Every event of a job as it happens, until its last; connects again where the stream breaks."""
@@ -151,15 +174,31 @@ class Client:
                     yield event
                     if event["event"] in ("result", "error"):
                         return
-                if self.job(job_id).is_finished:
+                if self.job(job_id).is_finished and not self._poll(job_id, after):
                     return
+                continue  # a stream has a bounded life, and the next goes on where it ended
+            except QueueFullError:  # too many watch; asking now and then tells the same
+                for event in self._poll(job_id, after):
+                    after = event["id"]
+                    yield event
+                if self.job(job_id).is_finished and not self._poll(job_id, after):
+                    return
+                time.sleep(RECONNECT_SECONDS)
+                continue
             except ServerError:
                 if tries == RECONNECTS:
                     raise
                 time.sleep(RECONNECT_SECONDS)
             tries += 1
 
+    def _poll(self, job_id: str, after: int) -> list[dict[str, Any]]:
+        path = f"/jobs/{quote(job_id, safe='')}/events?after={after}"
+        events: list[dict[str, Any]] = self._call("GET", path, wants="events")
+        return events
+
     def _stream(self, job_id: str, after: int) -> Iterator[dict[str, Any]]:
+        from http.client import HTTPException
+
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         path = f"/jobs/{quote(job_id, safe='')}/events"
         with self._open("GET", path, headers=headers, timeout_seconds=SILENCE_SECONDS) as response:
@@ -167,16 +206,20 @@ class Client:
                 for line in response:
                     if line.startswith(b"data: "):
                         yield json.loads(line[len(b"data: ") :])
-            except (OSError, ValueError) as error:
-                raise ServerError(f"the connection to {self.url} broke: {error}.") from None
+            except (OSError, ValueError, HTTPException) as error:
+                raise ServerError(f"the connection to {self.url} broke: {error or type(error).__name__}.") from None
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        with self._open(method, path, body, timeout_seconds=self._timeout_seconds) as response:
-            try:
-                answer: dict[str, Any] = json.load(response)
-            except (OSError, ValueError):
-                raise ServerError(f"what answers at {self.url} is no MemoryMark server; check the address.") from None
-            return answer
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None, *, wants: str | None = None) -> Any:
+        """The answer, or the field of it that is wanted."""
+        from http.client import HTTPException
+
+        accept = {"Accept": "application/json"}
+        try:
+            with self._open(method, path, body, headers=accept, timeout_seconds=self._timeout_seconds) as response:
+                answer = json.load(response)
+            return dict(answer) if wants is None else answer[wants]
+        except (OSError, ValueError, HTTPException, KeyError, TypeError):
+            raise ServerError(f"what answers at {self.url} is no MemoryMark server; check the address.") from None
 
     def _open(
         self,
@@ -187,6 +230,7 @@ class Client:
         headers: dict[str, str] | None = None,
         timeout_seconds: float,
     ) -> HTTPResponse:
+        from http.client import HTTPException
         from urllib.error import HTTPError, URLError
         from urllib.request import Request, urlopen
 
@@ -200,12 +244,17 @@ class Client:
         except HTTPError as error:
             with error:
                 raise _raised(error.code, error.read()) from None
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
+        except (URLError, OSError, HTTPException) as error:
+            reason = getattr(error, "reason", None) or error or type(error).__name__
             raise ServerError(
                 f"no server answers at {self.url} ({reason}); start one with `memorymark serve`, or check the address."
             ) from None
         return response
+
+
+def can_be_sent(token: str) -> bool:
+    """Whether a header can carry the token: printable ASCII without spaces."""
+    return token.isascii() and token.isprintable() and " " not in token
 
 
 def as_body(question: Question, *, fresh: bool = False, time_limit: float | None = None) -> dict[str, Any]:
@@ -223,6 +272,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "precision": recipe.precision,
         "optimizer": recipe.optimizer,
         "fused": recipe.fused,
+        "lora": recipe.lora,
         "gradient_checkpointing": recipe.gradient_checkpointing,
         "compile": recipe.compile,
         "channels_last": recipe.channels_last,
@@ -245,6 +295,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "fresh": fresh,
         "time_limit": time_limit,
         "all_gpus": question.all_gpus,
+        "seq_lens": list(question.seq_lens) or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, all_gpus
+from memorymark.notebook import Shown
 from memorymark.request import Request
 
 MILLION = 1e6
@@ -50,7 +51,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """A training predicted for every GPU of the catalog; ``analyses`` lacks those on which it does not fit."""
 
     request: Request

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from memorymark.analysis import Analysis, predicted_interval
 from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
@@ -16,15 +15,22 @@ from memorymark.devices import nvml
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, ignore
 from memorymark.probe import Probe, ProbeInfo
+from memorymark.probe.local import LocalProbe
 from memorymark.probe.process import Workers
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question, require_positive
 from memorymark.request import Request
+from memorymark.result import Result
 from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.sweep import Sweep
 from memorymark.target import default_gpu_target
 from memorymark.throughput import measure_curve
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
+from memorymark.workload import Workload
+
+# From here on, a model that does not fit is one that people train by adapters.
+LARGE_MODEL = 1_000_000_000
 
 
 def analyze(
@@ -52,11 +58,7 @@ def analyze(
         usage=usage or Usage(),
         price_per_hour=price_per_hour,
     )
-    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds, predict_without_gpu=True, workers=workers)
-    start = time.perf_counter()
-    on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
-    with remote as probe:
-        return _answer(question, probe, on_event, start)
+    return _analyze(question, Site(time_limit_seconds=time_limit_seconds, workers=workers), on_event)
 
 
 def analyze_all_gpus(
@@ -79,12 +81,65 @@ def analyze_all_gpus(
         usage=usage or Usage(),
         all_gpus=True,
     )
+    return _compare(question, Site(time_limit_seconds=time_limit_seconds, workers=workers), on_event)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the work is done: in a worker process, or in this one if there is a ``workload`` that lives here only."""
+
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
+    workers: Workers | None = None
+    workload: Workload | None = None
+
+    def open(self, request: Request, *, predict_without_gpu: bool = False) -> LocalProbe | RemoteProbe:
+        """The probe of a request, not yet entered; what is wrong with the limits is said here, before any work."""
+        if self.workload is not None:
+            return LocalProbe(self.workload, request.recipe, request.target, predict_without_gpu=predict_without_gpu)
+        return RemoteProbe(
+            request,
+            time_limit_seconds=self.time_limit_seconds,
+            predict_without_gpu=predict_without_gpu,
+            workers=self.workers,
+        )
+
+    def announce(self, what: str, request: Request) -> StageStarted:
+        """The start of the work, as listeners hear it."""
+        where = "" if self.workload is not None else "starting a worker and "
+        return StageStarted("start", f"{where}{what} {request.entry.name}")
+
+
+def answer(
+    question: Question,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+    workers: Workers | None = None,
+    workload: Workload | None = None,
+) -> Result:
+    """Answers a question that was asked in one piece, as over HTTP; ``workload`` is one that lives in this process."""
+    site = Site(time_limit_seconds, workers, workload)
+    if question.all_gpus:
+        return _compare(question, site, on_event)
+    return _sweep(question, site, on_event) if question.seq_lens else _analyze(question, site, on_event)
+
+
+def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
+    opened = site.open(question.request, predict_without_gpu=True)
+    start = time.perf_counter()
+    on_event(site.announce("building", question.request))
+    with opened as probe:
+        return _answer(question, probe, on_event, start)
+
+
+def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
+    """One analysis for each GPU of the catalog."""
+    request = question.request
     first, *others = all_gpus()
-    target = replace(request.target, gpu=first.id)
     analyses: dict[str, Analysis] = {}
-    remote = RemoteProbe(replace(request, target=target), time_limit_seconds=time_limit_seconds, workers=workers)
-    on_event(StageStarted("start", f"starting a worker and tracing {request.entry.name}"))
-    with remote as probe:
+    opened = site.open(replace(request, target=replace(request.target, gpu=first.id)))
+    on_event(site.announce("tracing", request))
+    with opened as probe:
         for gpu in (first, *others):
             start = time.perf_counter()
             if gpu is not first:
@@ -95,29 +150,43 @@ def analyze_all_gpus(
                 on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
             except DoesNotFitError:
                 on_event(StageStarted("search", f"{gpu.name}: does not fit"))
+        info = probe.info
     if not analyses:
         largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
         raise DoesNotFitError(
             f"{request.entry.name} ({request.recipe.describe()}) fits no GPU of the catalog, not even the "
-            f"{largest.name}; try {_ways_to_fit(request, probe.info)}."
+            f"{largest.name}; try {_ways_to_fit(request, info)}."
         )
     return Comparison(request, analyses)
 
 
-def answer(
-    question: Question,
-    *,
-    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
-    on_event: OnEvent = ignore,
-    workers: Workers | None = None,
-) -> Analysis | Comparison:
-    """Answers a question that was asked in one piece, as over HTTP."""
-    asked = {field.name: getattr(question, field.name) for field in fields(question)}
-    run: dict[str, Any] = {"time_limit_seconds": time_limit_seconds, "on_event": on_event, "workers": workers}
-    if asked.pop("all_gpus"):
-        del asked["price_per_hour"]
-        return analyze_all_gpus(**asked, **run)
-    return analyze(**asked, **run)
+def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:
+    """One analysis for each length, the longest first: its batch is then timed at the shorter ones too."""
+    lengths = sorted(set(question.seq_lens), reverse=True)
+    analyses: dict[int, Analysis] = {}
+    too_long: list[DoesNotFitError] = []
+    planned: int | None = None
+    opened = site.open(question.at_length(lengths[0]).request, predict_without_gpu=True)
+    on_event(site.announce("building", question.request))
+    with opened as probe:
+        for length in lengths:
+            start = time.perf_counter()
+            if length != lengths[0]:
+                on_event(StageStarted("start", f"going on with {length} tokens"))
+                probe.reshape(length)
+            try:
+                found = _answer(question.at_length(length), probe, on_event, start)
+            except DoesNotFitError as error:
+                too_long.append(error)
+                continue
+            if planned is None:
+                planned = (found.recommended or found.maximum).batch_size
+            elif not any(trial.batch_size == planned and trial.samples_per_second for trial in found.curve):
+                found = replace(found, trials=[*found.trials, probe.measure(planned)])
+            analyses[length] = found
+    if not analyses:
+        raise too_long[-1]
+    return Sweep(question.request, tuple(sorted(lengths)), dict(sorted(analyses.items())))
 
 
 def _answer(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
@@ -169,10 +238,11 @@ def measure(
     *,
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
+    workload: Workload | None = None,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, run on the device here."""
     require_run("measure", request)
-    return _one_trial(request, batch_size, time_limit_seconds, on_event)
+    return _one_trial(request, batch_size, Site(time_limit_seconds, None, workload), on_event)
 
 
 def predict(
@@ -181,9 +251,10 @@ def predict(
     *,
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
+    workload: Workload | None = None,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, predicted: for the GPU that is named, the one here, or the default one."""
-    return _one_trial(for_prediction(request), batch_size, time_limit_seconds, on_event)
+    return _one_trial(for_prediction(request), batch_size, Site(time_limit_seconds, None, workload), on_event)
 
 
 def for_prediction(request: Request) -> Request:
@@ -206,13 +277,11 @@ def require_run(command: str, request: Request) -> None:
         raise UsageError(f"{command} runs on a device that is here; drop --gpu, or use predict or analyze with it.")
 
 
-def _one_trial(
-    request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent
-) -> tuple[ProbeInfo, Trial]:
+def _one_trial(request: Request, batch_size: int, site: Site, on_event: OnEvent) -> tuple[ProbeInfo, Trial]:
     require_positive("--batch-size", batch_size)
-    remote = RemoteProbe(request, time_limit_seconds=time_limit_seconds)
-    on_event(StageStarted("start", f"starting a worker and building {request.entry.name}"))
-    with remote as probe:
+    opened = site.open(request)
+    on_event(site.announce("building", request))
+    with opened as probe:
         doing = "predicting" if probe.info.source == "predicted" else "running"
         on_event(StageStarted("throughput", f"{doing} steps at batch {batch_size}"))
         return probe.info, probe.measure(batch_size)
@@ -252,6 +321,7 @@ def _ways_to_fit(request: Request, info: ProbeInfo) -> str:
         *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
         *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
         *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") else []),
+        *(["--lora 16"] if text and not recipe.lora and info.parameters >= LARGE_MODEL else []),
         *(way for unit, way in shorter.items() if unit in info.sample),
     ]
     return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"

@@ -20,6 +20,7 @@ class Recipe:
 
     The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
     ``Recipe(train_mode=False, loss="mean", optimizer="none")`` is the recipe of the published table.
+    ``lora`` is the rank of LoRA's adapters, which are trained instead of the model's own weights; 0 trains those.
     """
 
     precision: Precision = "fp32"
@@ -32,6 +33,7 @@ class Recipe:
     compile: bool = False
     tf32: bool = False
     channels_last: bool = False
+    lora: int = 0
 
     def __post_init__(self) -> None:
         _require_choice("precision", self.precision, get_args(Precision))
@@ -39,13 +41,18 @@ class Recipe:
         _require_choice("loss", self.loss, get_args(Loss))
         if self.accumulation_steps < 1:
             raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
+        if not isinstance(self.lora, int) or isinstance(self.lora, bool) or self.lora < 0:
+            raise UsageError(f"--lora must be a rank of 1 or more, or 0 for none, not {self.lora!r}.")
         if self.fused and self.optimizer not in FUSED_OPTIMIZERS:
             raise UsageError(
                 f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."
             )
 
-    def describe(self) -> str:
-        """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``."""
+    def describe(self, optimizer: str = "") -> str:
+        """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``.
+
+        ``optimizer`` is the name of one that is used in place of the recipe's.
+        """
         names = {
             "adamw": "AdamW",
             "adam": "Adam",
@@ -53,7 +60,8 @@ class Recipe:
             "adafactor": "Adafactor",
             "none": "no optimizer",
         }
-        words = [self.precision, ("fused " if self.fused else "") + names[self.optimizer]]
+        words = [self.precision, optimizer or ("fused " if self.fused else "") + names[self.optimizer]]
+        words += [f"LoRA rank {self.lora}"] if self.lora else []
         words += ["gradient checkpointing"] if self.gradient_checkpointing else []
         words += ["torch.compile"] if self.compile else []
         words += ["TF32"] if self.tf32 else []

@@ -116,4 +116,8 @@ class Request:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Request:
         """The request that ``to_dict`` wrote."""
+        if "workload" in data:
+            from memorymark.own import OwnRequest
+
+            return OwnRequest.from_name(data["workload"], Recipe(**data["recipe"]), Target(**data["target"]))
         return cls(**{**data, "recipe": Recipe(**data["recipe"]), "target": Target(**data["target"])})

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from memorymark.errors import UsageError
+from memorymark.lora import add_adapters, frozen_weights_as_loaded
 from memorymark.recipe import Recipe
 from memorymark.trace import Phase
 from memorymark.workload import Batch, Workload
@@ -29,12 +30,12 @@ class TrainingStep:
         self, workload: Workload, recipe: Recipe, device: torch.device, *, model: nn.Module | None = None
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
-        self.model = prepare_model(build_on(device, workload), recipe) if model is None else model
-        own_optimizer = workload.optimizer if recipe.optimizer != "none" else None
-        self.optimizer = own_optimizer(self.model) if own_optimizer else make_optimizer(self.model, recipe)
+        self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
+        own = workload.optimizer if recipe.optimizer != "none" else None
+        self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
         self._forward = torch.compile(self.model) if recipe.compile else self.model
-        self._has_optimizer_state = False
+        self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
@@ -61,6 +62,11 @@ class TrainingStep:
         self._scaler = self._new_scaler()  # the old one remembers the half step
         if self.optimizer is not None and not self._has_optimizer_state:
             self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
+
+    @property
+    def own_optimizer(self) -> str:
+        """The name of the workload's own optimizer; empty where the recipe's is used."""
+        return type(self.optimizer).__name__ if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
         """Parameters and buffers."""
@@ -126,14 +132,21 @@ class TrainingStep:
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
 
 
-def build_on(device: torch.device, workload: Workload) -> nn.Module:
+def build_model(workload: Workload, recipe: Recipe) -> nn.Module:
+    """Builds the model on torch's default device, with adapters if the recipe trains those."""
+    with frozen_weights_as_loaded(recipe):
+        model = workload.build()
+    return add_adapters(model, recipe) if recipe.lora else model
+
+
+def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Module:
     """Builds the model with the device's own speed, and lays it out in memory as ``model.to(device)`` does.
 
     Initialising random weights takes seconds on a CPU and no time on a GPU, but leaves holes between them there,
     which a user's model, built on the CPU and moved, has not. So it goes through the host once.
     """
     with device:
-        model = workload.build()
+        model = build_model(workload, recipe)
     if device.type == "cuda":
         model = model.cpu()
         torch.cuda.empty_cache()
@@ -148,6 +161,8 @@ def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
             raise UsageError(f"{type(model).__name__} has no gradient checkpointing; drop --gradient-checkpointing.")
         enable()
+        if recipe.lora and (let_gradients_in := getattr(model, "enable_input_require_grads", None)) is not None:
+            let_gradients_in()  # else a block whose inputs and weights are all frozen would not be recomputed
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
@@ -166,6 +181,14 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | 
     if recipe.optimizer == "adafactor":
         return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
     return None
+
+
+def move_state(optimizer: torch.optim.Optimizer) -> None:
+    """Moves the state that an optimizer already has to where its parameters are now; counters stay on the host."""
+    for parameter, state in optimizer.state.items():
+        for value in state.values():
+            if isinstance(value, Tensor) and value.dim() > 0:
+                value.data = value.data.to(parameter.device)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from memorymark.notebook import Shown
+
 Source = Literal["measured", "predicted"]
 FailureKind = Literal["memory", "limit"]
 
@@ -46,7 +48,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Trial(Shown):
     """One batch size, tried.
 
     The peaks by phase say what the overall peak hides: at small batches it is the optimizer's and says nothing

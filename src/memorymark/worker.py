@@ -32,7 +32,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._probe: Any = None
-        self._predicted_request: Request | None = None
+        self._request: Request | None = None
         self._traced: dict[str, tuple[Any, str]] = {}
         self._opened = 0
         self._loaded: dict[str, Any] | None = None
@@ -73,7 +73,7 @@ class Worker:
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
         if asked.target.gpu is not None:
-            asked = self._predicted_request = replace(asked, small=bool(asked.small))
+            asked = self._request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
             sample = self._predict_for(asked.target.gpu or DEFAULT_GPU)
         else:
@@ -83,6 +83,7 @@ class Worker:
             device = open_device(asked.target)
             if asked.small is None:
                 asked = replace(asked, small=device.kind == "cpu" and has_stand_in(asked))
+            self._request = asked
             device.synchronize()
             opened = time.perf_counter()
             workload = workload_of(asked)
@@ -110,6 +111,28 @@ class Worker:
         self._probe.info = replace(self._probe.info, sample=before.sample, small=before.small, versions=before.versions)
         return self._info()
 
+    def reshape(self, seq_len: int) -> dict[str, Any]:
+        """Goes on with samples of another length: the same model where it runs, a new trace where it is predicted."""
+        from memorymark.models.workloads import workload_of
+
+        start, before = time.perf_counter(), self._probe.info
+        assert self._request is not None  # noqa: S101 - open() came first
+        asked = self._request = replace(self._request, seq_len=seq_len)
+        if asked.target.gpu is not None:
+            sample = self._predict_for(asked.target.gpu)
+        else:
+            workload = workload_of(asked)
+            sample = workload.sample
+            self._probe.feed(workload)
+        self._probe.info = replace(
+            self._probe.info,
+            sample=sample,
+            small=before.small,
+            versions=before.versions,
+            seconds={"build": time.perf_counter() - start},
+        )
+        return self._info()
+
     def _info(self) -> dict[str, Any]:
         facts: dict[str, Any] = self._probe.info.to_dict()
         return facts
@@ -118,7 +141,7 @@ class Worker:
         """Makes the probe for a GPU; gives the size of a sample in words."""
         from memorymark.probe.predicted import PredictedProbe
 
-        asked, gpu = self._predicted_request, find_gpu(gpu_id)
+        asked, gpu = self._request, find_gpu(gpu_id)
         assert asked is not None  # noqa: S101 - open() came first
         cap_bytes = asked.target.memory_cap_bytes
         traced, sample = self._trace(asked, gpu)

@@ -138,5 +138,5 @@ def find_gpu(name: str) -> GpuEntry:
     bare = wanted.removeprefix("nvidia").replace(" ", "")
     near = [gpu.id for gpu in all_gpus() if bare and gpu.id.startswith(bare)]
     near = near or list(dict.fromkeys(by_name[key].id for key in get_close_matches(wanted, by_name, n=3)))
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(f"unknown GPU {name!r}: {hint}The GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
+    raise UsageError(f"unknown GPU {name!r}: {hint} GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")

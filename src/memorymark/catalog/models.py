@@ -72,9 +72,9 @@ def find_model(name: str) -> ModelEntry:
         return entry
     near = _near(name)
     known = ", ".join(entry.id for entry in all_models())
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
     raise UsageError(
-        f"unknown model {name!r}: {hint}The models are {known}; or give a Hugging Face id (org/name), "
+        f"unknown model {name!r}: {hint} models are {known}; or give a Hugging Face id (org/name), "
         "a folder (./folder) or a function of yours (file.py:function)."
     )
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 import typer
 
 from memorymark import engine
-from memorymark.analysis import Analysis
 from memorymark.client import Client
 from memorymark.commands import options as o
-from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.errors import MemoryMarkError
+from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.keywords import parse_lengths
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
+from memorymark.result import Result
 
-Outcome = TypeVar("Outcome", Analysis | Comparison, MemoryMarkError)
+Outcome = TypeVar("Outcome", Result, MemoryMarkError)
 
 
 @o.takes_request
@@ -25,6 +27,7 @@ def analyze(
     request: Request,
     run: o.Run,
     batch_size: o.CurrentBatchSize = DEFAULT_CURRENT,
+    seq_len: o.SeqLens = None,
     max_batch: Annotated[int | None, typer.Option("--max-batch", help="Look no further than this.")] = None,
     margin: Annotated[float, typer.Option("--margin", help="Part of the memory to leave free.")] = DEFAULT_MARGIN,
     price_per_hour: Annotated[
@@ -49,27 +52,34 @@ def analyze(
 
     Measures on the GPU here. Predicts for the one that --gpu names, and where there is none.
     """
-    from memorymark.render.terminal import print_analysis, print_comparison
+    from memorymark.render.terminal import print_result
 
+    one_length, several = parse_lengths(seq_len)
     question = Question(
-        request=request,
+        request=replace(request, seq_len=one_length),
         current_batch_size=batch_size,
         max_batch=max_batch,
         margin=margin,
         usage=Usage(hours_per_run=hours_per_run, runs_per_year=runs_per_year, people=people),
         price_per_hour=price_per_hour,
         all_gpus=all_gpus,
+        seq_lens=several,
     )
     if server is not None:
-        result = Client(server).answer(question, fresh=fresh, **run)
+        if no_history:
+            raise UsageError("--no-history is for what is worked out here; the server keeps its own history, drop it.")
+        limit = run["time_limit_seconds"]
+        given_limit = None if limit == DEFAULT_TIME_LIMIT_SECONDS else limit
+        client = Client(server)
+        result = client.answer(question, fresh=fresh, time_limit_seconds=given_limit, on_event=run["on_event"])
+    elif fresh:
+        raise UsageError("--fresh is for --server; what is worked out here is always worked out anew.")
     else:
         result = engine.answer(question, **run) if no_history else _remembered(question, run)
-    if isinstance(result, Comparison):
-        return o.Answer(result.to_dict(), lambda: print_comparison(result))
-    return o.Answer(result.to_dict(), lambda: print_analysis(result))
+    return o.Answer(result.to_dict(), lambda: print_result(result))
 
 
-def _remembered(question: Question, run: o.Run) -> Analysis | Comparison:
+def _remembered(question: Question, run: o.Run) -> Result:
     """The answer, which is kept in the history; a history that cannot be written costs no answer."""
     try:
         from memorymark.history.recorder import Recorder

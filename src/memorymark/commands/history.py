@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memorymark.analysis import Analysis
 from memorymark.commands import options as o
 from memorymark.errors import UsageError
+from memorymark.result import Result, result_from_dict
 
 if TYPE_CHECKING:
     from memorymark.history import Job
@@ -65,7 +66,11 @@ def compare(
     if len(jobs) < 2:
         raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
     store = Store(database or default_url())
-    analyses = {found.id: _analysis(found) for found in map(store.find, jobs)}
+    analyses: dict[str, Analysis] = {}
+    for found in map(store.find, jobs):
+        if found.id in analyses:
+            raise UsageError(f"job {found.id} is named twice; name another to compare it with.")
+        analyses[found.id] = _analysis(found)
     if as_json:
         print_json({"analyses": {job_id: analysis.to_dict() for job_id, analysis in analyses.items()}})
     else:
@@ -73,19 +78,20 @@ def compare(
 
 
 def _show(job: Job) -> None:
-    from memorymark.comparison import Comparison
-    from memorymark.render.terminal import print_analysis, print_comparison
+    from memorymark.render.terminal import print_result
 
-    if job.asked["all_gpus"] and job.result is not None:
-        print_comparison(Comparison.from_dict(job.result))
-    else:
-        print_analysis(_analysis(job))
+    print_result(result_of(job))
+
+
+def result_of(job: Job) -> Result:
+    """What a job of the history found."""
+    if job.result is None:
+        raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
+    return result_from_dict(job.result)
 
 
 def _analysis(job: Job) -> Analysis:
-    result: dict[str, Any] | None = job.result
-    if result is None:
-        raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
-    if job.asked["all_gpus"]:
-        raise UsageError(f"job {job.id} already compares every GPU; `memorymark history {job.id}` shows it.")
-    return Analysis.from_dict(result)
+    result = result_of(job)
+    if not isinstance(result, Analysis):
+        raise UsageError(f"job {job.id} already compares several; `memorymark history {job.id}` shows it.")
+    return result

@@ -64,6 +64,9 @@ BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch si
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
 PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.")]
 OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.")]
+Lora = Annotated[
+    int, typer.Option("--lora", help="Train LoRA adapters of this rank; 0 trains the model itself.", metavar="RANK")
+]
 Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
     bool,
@@ -76,6 +79,10 @@ EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as pub
 LossOption = Annotated[Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.")]
 Accumulate = Annotated[int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS")]
 SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.")]
+SeqLens = Annotated[
+    str | None,
+    typer.Option("--seq-len", help="Tokens of a sequence, or several lengths: 128,512,2048.", metavar="N[,N...]"),
+]
 ImageSize = Annotated[int | None, typer.Option("--image-size", help="Pixels of a side.")]
 AudioSeconds = Annotated[int | None, typer.Option("--audio-seconds", help="Seconds of a sound.")]
 Small = Annotated[
@@ -100,6 +107,7 @@ def make_request(
     precision: PrecisionOption = "fp32",
     optimizer: OptimizerOption = "adamw",
     fused: Fused = False,
+    lora: Lora = 0,
     gradient_checkpointing: Checkpointing = False,
     compile_model: Compile = False,
     channels_last: ChannelsLast = False,
@@ -141,6 +149,7 @@ def make_request(
             compile=compile_model,
             tf32=tf32,
             channels_last=channels_last,
+            lora=lora,
         ),
         target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
     )
@@ -165,14 +174,16 @@ class Run(TypedDict):
 def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
     """Makes a command of a function that takes a ``Request``, a ``Run`` and options of its own.
 
-    The options that make up the first two, and those for the output, are added to its own.
+    The options that make up the first two, and those for the output, are added to its own. Where it has one of the
+    same name, its own counts.
     """
 
     def common(time_limit: TimeLimit = DEFAULT_TIME_LIMIT_SECONDS, as_json: Json = False, quiet: Quiet = False) -> None:
         """Only its signature counts."""
 
-    asked = _parameters(make_request)
-    parameters = [asked[0], *_parameters(command)[2:], *asked[1:], *_parameters(common)]
+    own = _parameters(command)[2:]
+    asked = [shared for shared in _parameters(make_request) if shared.name not in {option.name for option in own}]
+    parameters = [asked[0], *own, *asked[1:], *_parameters(common)]
 
     @wraps(command)
     def with_shared_options(*, time_limit: float, as_json: bool, quiet: bool, **values: Any) -> None:

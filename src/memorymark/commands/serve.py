@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_PORT = 5001
+from memorymark.server import DEFAULT_PORT
 
 
 def serve(

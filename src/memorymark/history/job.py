@@ -37,8 +37,9 @@ class Job:
     """A question, where its answer stands, and the machine and versions that answer it.
 
     ``model`` is the catalog's id or another short name, ``asked`` the question as it was written down. ``key`` is the
-    same for the same question on the same machine with the same versions: an answer to one is an answer to the other.
-    ``error`` is the sentence and ``error_kind`` the sort of failure. Times are seconds since 1970.
+    same for the same question on the same machine with the same versions: an answer to one is an answer to the other;
+    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are
+    seconds since 1970.
     """
 
     id: str
@@ -49,6 +50,8 @@ class Job:
     created_at: float
     versions: dict[str, str]
     machine: dict[str, Any]
+    fresh: bool = False
+    time_limit_seconds: float | None = None
     state: State = "queued"
     started_at: float | None = None
     finished_at: float | None = None
@@ -88,8 +91,8 @@ class JobEvent:
     at: float
 
 
-def new_job(question: Question, origin: Origin) -> Job:
-    """A job that nobody has begun."""
+def new_job(question: Question, origin: Origin, **fields: Any) -> Job:
+    """A job that nobody has begun; more of its fields may be given."""
     machine, tools = describe_machine(), versions()
     return Job(
         id=uuid.uuid4().hex[:12],
@@ -100,6 +103,7 @@ def new_job(question: Question, origin: Origin) -> Job:
         created_at=time.time(),
         versions=tools,
         machine=machine,
+        **fields,
     )
 
 

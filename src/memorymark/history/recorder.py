@@ -7,20 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
 from memorymark.history.job import JobEvent, error_kind, new_job
 from memorymark.history.store import Store, default_url
 from memorymark.question import Question
+from memorymark.result import Result
+from memorymark.target import default_gpu_target
 
 
 class Recorder:
     """Listens to one analysis; its end is written to the history in one piece."""
 
     def __init__(self, question: Question, on_event: OnEvent) -> None:
-        self._job = replace(new_job(question, "cli"), state="running", started_at=time.time())
-        self._on_event = on_event
+        self._question, self._on_event = question, on_event
+        self._started_at = time.time()
         self._events: list[JobEvent] = []
 
     def on_event(self, event: Event) -> None:
@@ -29,9 +30,13 @@ class Recorder:
         self._note(facts.pop("event"), facts)
         self._on_event(event)
 
-    def answered(self, result: Analysis | Comparison) -> None:
+    def answered(self, result: Result) -> None:
         """Writes down the answer."""
         self._note("result", {})
+        target = self._question.request.target
+        if isinstance(result, Analysis) and result.source == "predicted" and target.gpu is None:
+            request = replace(self._question.request, target=default_gpu_target(target))
+            self._question = replace(self._question, request=request)
         self._write(state="done", result=result.to_dict())
 
     def failed(self, error: MemoryMarkError) -> None:
@@ -44,6 +49,12 @@ class Recorder:
         self._events.append(JobEvent(len(self._events) + 1, event, data, time.time()))
 
     def _write(self, **outcome: Any) -> None:
+        job = replace(
+            new_job(self._question, "cli", **outcome),
+            created_at=self._started_at,
+            started_at=self._started_at,
+            finished_at=time.time(),
+        )
         store = Store(default_url())
-        store.add(replace(self._job, finished_at=time.time(), **outcome), self._events)
+        store.add(job, self._events)
         store.close()

@@ -17,6 +17,8 @@ from memorymark.history.migrations import migrate
 from memorymark.history.tables import events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
+# Any number will do, if everyone uses the same.
+MIGRATION_LOCK = 5_001_0001
 # How long a write waits for another process's.
 BUSY_SECONDS = 10
 EVERYTHING_BUT_RESULT = [column for column in jobs.c if column.name != "result"]
@@ -42,9 +44,16 @@ class Store:
             raise UsageError(
                 f"{url!r} is no database URL; use one such as sqlite:////path/history.db or postgresql://host/name."
             ) from None
+        if self.url.drivername == "postgresql":
+            self.url = self.url.set(drivername="postgresql+psycopg")
         self._engine = self._connect()
-        with self._transaction() as connection:
-            migrate(connection)
+        try:
+            with self._transaction() as connection:
+                self._wait_for_others(connection)
+                migrate(connection)
+        except BaseException:
+            self._engine.dispose()
+            raise
 
     def close(self) -> None:
         """Gives up the connections."""
@@ -88,9 +97,12 @@ class Store:
             query = query.where(jobs.c.model == model)
         if state is not None:
             query = query.where(jobs.c.state == state)
-        if before is not None:
-            query = query.where(jobs.c.number < select(jobs.c.number).where(jobs.c.id == before).scalar_subquery())
         with self._transaction() as connection:
+            if before is not None:
+                number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))
+                if number is None:
+                    raise UsageError(f"the history has no job {before!r} to look before.")
+                query = query.where(jobs.c.number < number)
             return [(_job(row), row.headline) for row in connection.execute(query)]
 
     def knows(self, model: str) -> bool:
@@ -132,9 +144,9 @@ class Store:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection of its own, for what outlives a transaction."""
+        """A connection of its own, without a transaction, for what outlives one."""
         with self._told_in_a_sentence(), self._engine.connect() as connection:
-            yield connection
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def _connect(self) -> Engine:
         if self.url.get_backend_name() != "sqlite":
@@ -149,6 +161,14 @@ class Store:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def _wait_for_others(self, connection: Connection) -> None:
+        """Lets one process at a time change the tables; the transaction's end lets the next one in."""
+        if self.file is not None:
+            connection.exec_driver_sql("ROLLBACK")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
     def _make_engine(self, **options: Any) -> Engine:
         try:
@@ -200,6 +220,8 @@ def _job_row(job: Job) -> dict[str, Any]:
         "state": job.state,
         "key": job.key,
         "question": job.asked,
+        "fresh": job.fresh,
+        "time_limit_seconds": job.time_limit_seconds,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
@@ -218,6 +240,8 @@ def _job(row: Row[Any]) -> Job:
         origin=row.origin,
         model=row.model,
         asked=row.question,
+        fresh=row.fresh,
+        time_limit_seconds=row.time_limit_seconds,
         key=row.key,
         created_at=row.created_at,
         versions=row.versions,

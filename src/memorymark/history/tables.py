@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, false
 
 metadata = MetaData()
 
@@ -17,6 +17,8 @@ jobs = Table(
     Column("state", String(16), nullable=False),
     Column("key", String(64), nullable=False),
     Column("question", JSON, nullable=False),
+    Column("fresh", Boolean, nullable=False, server_default=false()),
+    Column("time_limit_seconds", Float),
     Column("created_at", Float, nullable=False),
     Column("started_at", Float),
     Column("finished_at", Float),

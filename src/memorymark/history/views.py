@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timezone
 from typing import Any
 
@@ -20,7 +19,7 @@ def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
         "created_at": iso_time(job.created_at),
         "started_at": iso_time(job.started_at) if job.started_at else None,
         "finished_at": iso_time(job.finished_at) if job.finished_at else None,
-        "error": over_http(job.error) if job.error else None,
+        "error": job.error,
         "error_kind": job.error_kind,
         "headline": headline,
     }
@@ -46,8 +45,3 @@ def happened(event: JobEvent) -> dict[str, Any]:
 def iso_time(seconds: float) -> str:
     """A time as people and programs read it."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
-
-
-def over_http(sentence: str) -> str:
-    """A sentence that names options of the command line, with the names of the HTTP fields: --seq-len is seq_len."""
-    return re.sub(r"--([a-z][a-z0-9-]*)", lambda option: option[1].replace("-", "_"), sentence)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from memorymark.errors import CannotPredictError
+from memorymark.prediction import cuda_recurrent
 
 aten = torch.ops.aten
 _AUTOCAST_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
@@ -46,10 +46,6 @@ FULL_PRECISION_RESULT = (
 ).split()
 # ... and these in the widest type of their inputs.
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
-
-
-# Layers that cuDNN runs as a whole.
-RECURRENT = "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data".split()
 
 
 def generation(capability: tuple[int, int]) -> str:
@@ -86,8 +82,7 @@ def _register(library: torch.library.Library, capability: tuple[int, int], cache
     library.impl("scaled_dot_product_attention", _Attention(capability), "AutogradCPU")
     library.impl("softmax.int", _softmax(aten._softmax), "AutogradCPU")
     library.impl("log_softmax.int", _softmax(aten._log_softmax), "AutogradCPU")
-    for name in RECURRENT:
-        library.impl(name, _refuse_recurrent, "AutogradCPU")
+    cuda_recurrent.register(library)
     for names, cast in (
         (LOWER_PRECISION, cache.to_lower_precision),
         (FULL_PRECISION, _to_full_precision),
@@ -183,12 +178,6 @@ def _dropout(tensor: Tensor, probability: float, train: bool) -> Tensor:
     if not train or probability == 0 or tensor.numel() == 0:
         return tensor
     return torch.native_dropout(tensor, probability, train)[0]
-
-
-def _refuse_recurrent(*_: Any, **__: Any) -> Any:
-    raise CannotPredictError(
-        "recurrent layers run inside cuDNN, whose memory is not known well enough to predict; measure on a GPU."
-    )
 
 
 def _softmax(kernel: Any) -> Callable[..., Tensor]:

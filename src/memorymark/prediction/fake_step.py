@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ from torch._subclasses.fake_tensor import (
 
 from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.prediction.cuda_choices import cuda_choices
+from memorymark.prediction.cuda_recurrent import flatten_weights
 from memorymark.prediction.in_place import add_in_place
 from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
 from memorymark.prediction.tracer import Tracer
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, prepare_model
+from memorymark.step import TrainingStep, build_model, prepare_model
 from memorymark.trace import Owner, Phase
 from memorymark.workload import Workload
 
@@ -33,7 +35,7 @@ CPU = torch.device("cpu")
 # What fake tensors complain of where only a run can tell.
 ONLY_A_RUN = {
     "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
-    "Expected inputs of BF16 type": "the model has many experts, whose products fake tensors know in bf16 only",
+    "Expected inputs of BF16 type": "the model multiplies for many experts at once, which is traced in bf16 only",
 }
 
 
@@ -41,7 +43,8 @@ ONLY_A_RUN = {
 class TracedStep:
     """A step as programs: the first one, which makes the optimizer's state, and every later one.
 
-    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them.
+    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
+    ``tensors`` says how many parameters and buffers there are, ``frozen_tensors`` how many of them get no updates.
     """
 
     first: Program
@@ -49,6 +52,10 @@ class TracedStep:
     weights: dict[int, int]
     owners: dict[Hashable, Owner]
     parameters: int
+    trainable_parameters: int
+    tensors: int
+    frozen_tensors: int
+    own_optimizer: str = ""
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -66,7 +73,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         )
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with cuda_choices(capability), _not_tracing_for_transformers():
-        model = fake_copy(prepare_model(_build(workload), recipe), fake_mode)
+        model = fake_copy(prepare_model(_build(workload, recipe), recipe), fake_mode)
         step = TrainingStep(workload, recipe, CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
@@ -74,16 +81,28 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
     first, later = merge(traces[0], traces[1], TRACED_BATCH)
-    return TracedStep(first, later, weights, traces[1].owners, sum(p.numel() for p in model.parameters()))
+    parameters = list(model.parameters())
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    return TracedStep(
+        first,
+        later,
+        weights,
+        traces[1].owners,
+        parameters=sum(p.numel() for p in parameters),
+        trainable_parameters=sum(p.numel() for p in trained),
+        tensors=len({id(tensor) for tensor in _in_order(model)}),
+        frozen_tensors=len(parameters) - len(trained),
+        own_optimizer=step.own_optimizer,
+    )
 
 
-def _build(workload: Workload) -> nn.Module:
+def _build(workload: Workload, recipe: Recipe) -> nn.Module:
     """On the meta device, where even the largest model takes no memory; else for real."""
     try:
         with torch.device("meta"):
-            return workload.build()
+            return build_model(workload, recipe)
     except (NotImplementedError, RuntimeError):  # it looks at its own values while it is built
-        return workload.build()
+        return build_model(workload, recipe)
 
 
 def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
@@ -98,12 +117,17 @@ def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
                 copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
         return copies[id(tensor)]
 
+    with fake_mode:
+        for weight, place in flatten_weights(model, partial(torch.empty, device=CPU)):
+            copies[id(weight)] = nn.Parameter(place, requires_grad=weight.requires_grad)
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
             named: dict[str, Any] = dict(tensors)
             for name, tensor in named.items():
                 if tensor is not None:
                     tensors[name] = fake(tensor)  # type: ignore[assignment]
+        if isinstance(module, nn.RNNBase):
+            module._init_flat_weights()  # it keeps a list of them besides
     return model
 
 

@@ -12,10 +12,12 @@ from math import prod
 import torch
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction import recurrent, recurrent_time
 from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import MATRIX_PRODUCTS, Operation, TensorFacts
 
 HALF = (torch.bfloat16, torch.float16)
+RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
 
 
 # Kind of work: how many times longer than at full rate its arithmetic takes, and its memory traffic. They add up.
@@ -79,9 +81,9 @@ KINDS = {
 }
 # What runs no kernel: another look at the same memory, or memory that nobody writes yet.
 VIEWS = frozenset(
-    "view _unsafe_view t transpose detach expand permute slice select unsqueeze squeeze split split_with_sizes unbind "
-    "alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided empty_like "
-    "new_empty".split()
+    "view _unsafe_view t transpose transpose_ detach expand permute slice select unsqueeze squeeze split "
+    "split_with_sizes unbind alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided "
+    "empty_like new_empty".split()
 )
 # A matrix product is made of square tiles of this size, one for a multiprocessor at a time.
 TILE = 192
@@ -104,6 +106,8 @@ def launches(operation: Operation) -> bool:
 
 def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     """The time of one operation on the GPU."""
+    if operation.name in RECURRENT:
+        return recurrent_time.device_seconds(operation, gpu)
     kind, arithmetic_seconds, traffic_seconds = _work(operation, gpu, tf32)
     arithmetic, traffic = COSTS[kind]
     return arithmetic * arithmetic_seconds + traffic * traffic_seconds + KERNEL_GAP_SECONDS

@@ -1,7 +1,8 @@
 """What CUDA kernels allocate out of sight: scratch space that an operation takes beyond its results and gives back.
 
 The rules come from the sources of torch where they are there to read (reductions, embeddings, softmax, attention) and
-from measurements where they are not (cuDNN's convolutions, which copy their tensors into another memory layout).
+from measurements where they are not (cuDNN's convolutions, which copy their tensors into another memory layout, and
+its recurrent layers).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 import torch
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction import recurrent
 from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import Operation, TensorFacts
 from memorymark.units import MIB
@@ -31,6 +33,15 @@ def scratch_bytes(operation: Operation, gpu: GpuEntry) -> tuple[int, ...]:
 def cublas_workspace_bytes(gpu: GpuEntry) -> int:
     """What cuBLAS takes once for each thread that multiplies matrices, and keeps."""
     return 32 * MIB if gpu.capability >= (9, 0) else 8320 * 1024
+
+
+def dropout_state_bytes(gpu: GpuEntry) -> int:
+    """What torch takes when a recurrent layer first drops something out, and keeps: a random state for each thread."""
+    return 24 * gpu.multiprocessors * _threads(gpu)
+
+
+def _threads(gpu: GpuEntry) -> int:
+    return THREADS_PER_MULTIPROCESSOR.get(gpu.capability, 2048)
 
 
 def _reduction(op: Operation, gpu: GpuEntry) -> int:
@@ -63,9 +74,7 @@ def _partial_sums(inputs: int, outputs: int, gpu: GpuEntry, *, along_rows: bool)
         return 0  # each row of threads has an output of its own
     values = _ceil(values, block_height)
     grid = _ceil(outputs // vector, outputs_per_block)
-    target = gpu.multiprocessors * (
-        THREADS_PER_MULTIPROCESSOR.get(gpu.capability, 2048) // (block_width * block_height)
-    )
+    target = gpu.multiprocessors * (_threads(gpu) // (block_width * block_height))
     if values < 256 or grid > target:
         return 0
     blocks = max(min(_ceil(target, grid), _ceil(values, 16)), _ceil(values, 256))
@@ -201,4 +210,6 @@ RULES: dict[str, Rule] = {
     "aten._scaled_dot_product_cudnn_attention_backward.default": _flash_attention_backward,
     "aten.convolution.default": _convolution,
     "aten.convolution_backward.default": _convolution_backward,
+    recurrent.FORWARD: recurrent.workspace,
+    recurrent.BACKWARD: recurrent.workspace,
 }

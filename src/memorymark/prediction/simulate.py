@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from memorymark.prediction import recurrent
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.prediction.operation import MATRIX_PRODUCTS
 from memorymark.prediction.program import Growth, Program
 from memorymark.trace import Phase
 
-FORWARD_WORKSPACE, BACKWARD_WORKSPACE = -1, -2
+FORWARD_WORKSPACE, BACKWARD_WORKSPACE, DROPOUT_STATE = -1, -2, -3
 Scratch = Callable[[Growth, int], tuple[int, ...]]
 
 
 class Memory:
     """The allocator and which storage lies in which of its blocks."""
 
-    def __init__(self, capacity_bytes: int | None, workspace_bytes: int) -> None:
+    def __init__(self, capacity_bytes: int | None, workspace_bytes: int, dropout_state_bytes: int = 0) -> None:
         self.allocator = CachingAllocator(capacity_bytes)
         self._workspace_bytes = workspace_bytes
+        self._dropout_state_bytes = dropout_state_bytes
         self.blocks: dict[int, Block] = {}
         self.lasting: set[int] = set()
 
@@ -53,19 +55,34 @@ class Memory:
             block = self.blocks.pop(number, None)
             if block is not None:
                 self.allocator.free(block)
-        for number, size in growth.made_at(batch_size):
+        made, sizes = growth.made_at(batch_size), scratch(growth, batch_size)
+        if growth.operation.name == recurrent.FORWARD:
+            self._run_recurrent(growth, made, sizes)
+            return
+        for number, size in made:
             self._allocate(number, size)
         if growth.operation.base_name in MATRIX_PRODUCTS:
             workspace = BACKWARD_WORKSPACE if in_backward else FORWARD_WORKSPACE
             if workspace not in self.blocks and workspace not in self.lasting:
                 self._allocate(workspace, self._workspace_bytes)  # cuBLAS takes it when a thread first needs it
-        for size in scratch(growth, batch_size):
+        for size in sizes:
             try:
                 self.allocator.free(self.allocator.allocate(size))
             except OutOfMemory:
                 # A convolution that finds no room for its copies takes another algorithm, which needs none.
                 if not growth.operation.name.startswith("aten.convolution"):
                     raise
+
+    def _run_recurrent(self, growth: Growth, made: Sequence[tuple[int, int]], sizes: Sequence[int]) -> None:
+        """The workspace is asked for before the last result, which stays until the backward pass."""
+        if recurrent.drops_out(growth.operation) and DROPOUT_STATE not in {*self.blocks, *self.lasting}:
+            self._allocate(DROPOUT_STATE, self._dropout_state_bytes)
+        for number, size in made[:-1]:
+            self._allocate(number, size)
+        taken = [self.allocator.allocate(size) for size in sizes]
+        self._allocate(*made[-1])
+        for block in taken:
+            self.allocator.free(block)
 
     def _allocate(self, number: int, size: int) -> None:
         if number in self.blocks:

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.errors import CannotPredictError
+from memorymark.prediction.cuda_recurrent import SHAPE_RULES
 from memorymark.prediction.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
 from memorymark.prediction.values import is_random, is_uniform, keep_values, known, run_on_values
 from memorymark.storages import StorageNumbers
@@ -75,7 +76,7 @@ class Tracer(TorchDispatchMode):
         first_new = self._numbers.next
         random = any(is_random(tensor) for tensor in inputs)
         try:
-            result = func(*_without_masks(func, args, self._fake_mode), **kwargs)
+            result = SHAPE_RULES.get(func, func)(*_without_masks(func, args, self._fake_mode), **kwargs)
         except DynamicOutputShapeException:
             if value is None or (random and not all(is_uniform(tensor) for tensor in inputs)):
                 raise _size_unknown(func) from None

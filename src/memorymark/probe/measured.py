@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from torch import nn
+
 from memorymark.devices import Device
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.failures import classify
@@ -16,7 +18,7 @@ from memorymark.prediction.allocator import Segment
 from memorymark.prediction.forecast import Recording, forecast_maximum
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep
+from memorymark.step import TrainingStep, move_state, prepare_model
 from memorymark.timing import time_until_steady
 from memorymark.trace import Owner, Phase, Trace, peak_breakdown
 from memorymark.trial import Breakdown, Failure, Trial
@@ -46,11 +48,9 @@ class MeasuredProbe:
                 "operation; use a CUDA GPU."
             )
         self._stack = ExitStack()
-        if preserve:
-            model = workload.build()
-            self._stack.enter_context(unharmed(model))
-            workload = replace(workload, build=lambda: model)
-        self._step = self._build(workload)
+        with ExitStack() as stack:
+            self._step = self._preserved(workload, stack) if preserve else self._build(workload)
+            self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().allocated_bytes
         self._completed = False
         self._recording = True
@@ -63,6 +63,8 @@ class MeasuredProbe:
             capacity_bytes=device.capacity_bytes(),
             capped=device.cap_bytes is not None,
             parameters=sum(p.numel() for p in self._step.model.parameters()),
+            trainable_parameters=sum(p.numel() for p in self._step.model.parameters() if p.requires_grad),
+            optimizer=self._step.own_optimizer,
         )
 
     def __enter__(self) -> MeasuredProbe:
@@ -70,6 +72,12 @@ class MeasuredProbe:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
+
+    def feed(self, workload: Workload) -> None:
+        """Goes on with the batches of another workload of the same model; what was recorded says nothing of them."""
+        self._step.workload = replace(self._step.workload, batch=workload.batch)
+        self._recording, self._recordings, self._layout = True, [], []
+        self.info = replace(self.info, capacity_bytes=self._device.capacity_bytes())
 
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps: does it fit, and at what peak?"""
@@ -117,10 +125,28 @@ class MeasuredProbe:
             failure.shortfall_bytes,
         )
 
-    def _build(self, workload: Workload) -> TrainingStep:
+    def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
+        """The step of a model that is the caller's: used where it lies, and put back at the end."""
+        if self._recipe.lora:
+            raise UsageError("a model that you go on using gets no adapters; add LoRA to it yourself and drop --lora.")
+        model, device = workload.build(), self._device.torch_device
+        optimizer = workload.optimizer(model) if workload.optimizer else None
+        stack.enter_context(unharmed(model, optimizer, runs_on=device))
+        workload = replace(workload, optimizer=lambda _: optimizer) if optimizer is not None else workload
+
+        def on_device() -> nn.Module:
+            moved = prepare_model(model.to(device), self._recipe)
+            if optimizer is not None:
+                move_state(optimizer)
+            return moved
+
+        return self._build(workload, on_device)
+
+    def _build(self, workload: Workload, model: Callable[[], nn.Module] | None = None) -> TrainingStep:
         try:
             with self._device.counting():
-                return TrainingStep(workload, self._recipe, self._device.torch_device)
+                built = model() if model is not None else None
+                return TrainingStep(workload, self._recipe, self._device.torch_device, model=built)
         except Exception as error:
             failure = classify(error)
             if failure is None:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction import recurrent_time
 from memorymark.prediction.allocator import OutOfMemory, Segment
 from memorymark.prediction.fake_step import TracedStep
 from memorymark.prediction.known import unknown_operations
 from memorymark.prediction.program import Growth
-from memorymark.prediction.roofline import device_seconds, host_seconds, launches, step_seconds
-from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, scratch_bytes
+from memorymark.prediction.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_bytes
 from memorymark.prediction.simulate import Memory
 from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
@@ -48,6 +49,8 @@ class PredictedProbe:
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
             parameters=step.parameters,
+            trainable_parameters=step.trainable_parameters,
+            optimizer=step.own_optimizer,
             source="predicted",
             unknown_operations=self._unknown,
         )
@@ -86,10 +89,13 @@ class PredictedProbe:
             return ()
         return scratch_bytes(growth.at(batch_size), self._gpu)
 
+    def _memory(self) -> Memory:
+        return Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
+
     @cached_property
     def _resting(self) -> tuple[list[Segment], set[int]] | None:
         """What lies where after a small first step, as when a search begins; ``None`` if not even that fits."""
-        memory = Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu))
+        memory = self._memory()
         try:
             memory.hold(self._step.weights.items())
             list(memory.run(self._step.first, FIRST_BATCH, self._scratch))
@@ -99,7 +105,7 @@ class PredictedProbe:
         return memory.allocator.layout(), set(memory.blocks)
 
     def _simulate(self, batch_size: int) -> Trial:
-        memory = Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu))
+        memory = self._memory()
         programs = [self._step.later] * STEPS
         resting = self._resting
         peaks: Counter[str] = Counter()
@@ -177,9 +183,14 @@ class PredictedProbe:
             count * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32)
             for growth, count in self._kernels
         )
-        return step_seconds(device, self._host_seconds)
+        recurrent = (
+            count * recurrent_time.host_seconds(growth.at(batch_size), self._gpu)
+            for growth, count in self._kernels
+            if growth.operation.name in RECURRENT
+        )
+        return step_seconds(device, self._host_seconds + sum(recurrent))
 
     @cached_property
     def _host_seconds(self) -> float:
-        updated = len(self._step.weights) if self._recipe.optimizer != "none" else 0
+        updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         return host_seconds([growth.operation for growth in self._step.later.operations], updated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from memorymark.errors import MemoryMarkError, UsageError, WorkerError
@@ -66,6 +67,14 @@ class RemoteProbe:
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
         self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu))
+
+    def reshape(self, seq_len: int) -> None:
+        """Goes on with samples of another length, with the model that is there."""
+        self._request = replace(self._request, seq_len=seq_len)
+        if self._worker is None:
+            self._open()
+        else:
+            self.info = ProbeInfo.from_dict(self.call("reshape", seq_len=seq_len))
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Asks the worker, replacing it first if the last one is gone."""

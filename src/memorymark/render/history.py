@@ -15,6 +15,9 @@ from memorymark.recipe import Recipe
 from memorymark.render.terminal import make_console, make_table
 from memorymark.units import format_bytes
 
+# As much of an id as tells one job from another; every command takes the start of an id.
+SHOWN_OF_ID = 8
+
 
 def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     """A line for each job, the latest first."""
@@ -22,20 +25,19 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     if not jobs:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
         return
-    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup", "")
+    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup")
     for job, headline in jobs:
         numbers = headline or {}
         speedup = numbers.get("speedup")
         table.add_row(
-            job.id,
-            f"{datetime.fromtimestamp(job.created_at):%Y-%m-%d %H:%M}",
+            job.id[:SHOWN_OF_ID],
+            f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}",
             job.model,
             job.target_name,
             Recipe(**job.asked["request"]["recipe"]).describe(),
-            _shown(numbers.get("max_batch_size")),
+            _shown(numbers.get("max_batch_size")) or _outcome(job),
             _shown(numbers.get("recommended_batch_size")),
             f"{speedup:.2f}x" if speedup else "",
-            _outcome(job, numbers),
         )
     console.print(table)
 
@@ -74,7 +76,6 @@ def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _outcome(job: Job, headline: dict[str, Any]) -> str:
-    if job.state == "done":
-        return str(headline.get("source") or "")
-    return f"[red]{job.state}[/red]" if job.state == "failed" else f"[yellow]{job.state}[/yellow]"
+def _outcome(job: Job) -> str:
+    color = {"done": "green", "failed": "red"}.get(job.state, "yellow")
+    return f"[{color}]{job.state}[/{color}]"

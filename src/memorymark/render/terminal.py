@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
-from math import hypot
 from typing import Literal
 
 from rich.box import SIMPLE
@@ -20,15 +20,28 @@ from memorymark.checkup import Check
 from memorymark.comparison import Comparison
 from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
+from memorymark.render.words import (
+    PARTS,
+    SYNTHETIC,
+    about_maximum,
+    about_recommended,
+    about_savings,
+    heading,
+    notes,
+    prediction_notes,
+    spread,
+    training_notes,
+    why_not_timed,
+)
 from memorymark.request import Request
+from memorymark.result import Result
+from memorymark.sweep import Sweep
 from memorymark.trial import Breakdown, Trial
 from memorymark.units import format_bytes, gib
 from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
 CURVE_WIDTH = 20
-# A smaller speedup than this is within what measurements differ by.
-WORTH_SAYING = 1.05
 # What people copy, which must not be cut in two.
 UNBROKEN = (
     "id",
@@ -47,37 +60,43 @@ UNBROKEN = (
     "batch",
     "samples/s",
 )
-SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
-PARTS = {
-    "weights_bytes": "weights",
-    "gradients_bytes": "gradients",
-    "optimizer_state_bytes": "optimizer state",
-    "activations_bytes": "activations",
-    "temporaries_bytes": "temporaries and workspaces",
-    "allocator_slack_bytes": "allocator slack",
-    "context_bytes": "CUDA context",
-    "other_processes_bytes": "other processes",
-}
 
 
-def print_analysis(result: Analysis) -> None:
+def print_result(result: Result, console: Console | None = None) -> None:
+    """The report of whatever a question was answered with."""
+    if isinstance(result, Sweep):
+        print_sweep(result, console)
+    elif isinstance(result, Comparison):
+        print_comparison(result, console)
+    else:
+        print_analysis(result, console)
+
+
+def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """The report of an analysis."""
-    console = make_console()
-    console.print(_heading(result.request, result.info, result.source))
+    console = console or make_console()
+    console.print(_title(result.request, result.info, result.source))
     console.print(_memory_bars(result, width=min(max(console.width - 64, 8), BAR_WIDTH)))
     console.print()
     console.print(_batch_sizes(result))
     console.print(_curve(result, width=min(max(console.width - 76, 8), CURVE_WIDTH)))
     if result.maximum.breakdown is not None:
         console.print(_breakdown(f"At the maximum, batch {result.max_batch_size}", result.maximum.breakdown))
-    for note in _notes(result):
+    for note in notes(result):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
 def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     """One trial."""
     console = make_console()
-    console.print(_heading(request, info, trial.source))
+    console.print(_title(request, info, trial.source))
+    print_facts(trial, console)
+    for note in (*training_notes(info), *prediction_notes(info)):
+        console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def print_facts(trial: Trial, console: Console) -> None:
+    """What one trial has shown, by itself."""
     if trial.failure is not None:
         console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {escape(trial.failure.message)}")
         return
@@ -88,18 +107,47 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     rows.add_row("device", format_bytes(trial.device_bytes) + _between(trial, "device_bytes"))
     if trial.samples_per_second and trial.step_seconds:
         rows.add_row("throughput", f"{trial.samples_per_second:,.1f} samples/s")
-        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms ± {100 * _spread(trial):.1f} %")
+        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms ± {100 * spread(trial):.1f} %")
     rows.add_row("allocator retries", str(trial.allocator_retries))
     console.print(rows)
     if trial.breakdown is not None:
         console.print(_breakdown("At the peak", trial.breakdown))
-    for note in _prediction_notes(info):
+
+
+def print_sweep(result: Sweep, console: Console | None = None) -> None:
+    """The same training at several lengths, the shortest first."""
+    console = console or make_console()
+    plan = result.plan
+    console.print(_title(result.request, replace(plan.info, sample="several lengths"), plan.source))
+    table = make_table(
+        "tokens", "max", "use", "samples/s", "tokens/s", f"at batch {result.planned_batch}", "", numbers=6
+    )
+    for length in result.lengths:
+        if length.analysis is None:
+            table.add_row(str(length.seq_len), "[red]does not fit[/red]")
+            continue
+        recommended, speed = length.analysis.recommended, length.samples_per_second or 0.0
+        lost = f"{100 * length.lost:.0f} % slower" if length.lost else "as fast"
+        table.add_row(
+            str(length.seq_len),
+            str(length.analysis.max_batch_size),
+            str(recommended.batch_size) if recommended else "none",
+            f"{speed:,.1f}",
+            f"{speed * length.seq_len:,.0f}",
+            "" if length.seq_len == result.plan_for else lost,
+            "[green]plan for this[/green]" if length.seq_len == result.plan_for else "",
+        )
+    console.print(table)
+    for sentence in result.advice:
+        console.print(Padding(Text(sentence), (0, 2)))
+    legend = "max is the largest batch that trains, use the one worth using if all samples were that long."
+    for note in (legend, SYNTHETIC, *training_notes(plan.info), *prediction_notes(plan.info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
-def print_comparison(result: Comparison) -> None:
+def print_comparison(result: Comparison, console: Console | None = None) -> None:
     """The same training on every GPU, the fastest first."""
-    console = make_console()
+    console = console or make_console()
     model, recipe = result.request.entry.name, result.request.recipe.describe()
     console.print(Padding(Text.assemble((model, "bold"), (f"  {recipe} · every GPU · predicted", "dim")), (1, 2)))
     table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
@@ -127,14 +175,14 @@ def print_comparison(result: Comparison) -> None:
     console.print(table)
     legend = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
     info = next((analysis.info for analysis in result.analyses.values()), None)
-    for note in (legend, *_prediction_notes(info), SYNTHETIC):
+    for note in (legend, *prediction_notes(info), SYNTHETIC):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
 def print_prediction_check(result: PredictionCheck) -> None:
     """Measured beside predicted."""
     console = make_console()
-    console.print(_heading(result.request, result.info, "measured and predicted"))
+    console.print(_title(result.request, result.info, "measured and predicted"))
     table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
     for measured, predicted in result.pairs:
         off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
@@ -224,11 +272,9 @@ def make_console() -> Console:
     return Console(highlight=False)
 
 
-def _heading(request: Request, info: ProbeInfo, source: str) -> Padding:
-    model = f"{request.entry.name}{' (small stand-in)' if info.small else ''}"
-    memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
-    parts = (info.sample, request.recipe.describe(), f"{info.device_name} {memory}", source)
-    return Padding(Text.assemble((model, "bold"), ("  " + " · ".join(parts), "dim")), (1, 2))
+def _title(request: Request, info: ProbeInfo, source: str) -> Padding:
+    model, how = heading(request, info, source)
+    return Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2))
 
 
 def _memory_bars(result: Analysis, width: int) -> Table:
@@ -237,7 +283,7 @@ def _memory_bars(result: Analysis, width: int) -> Table:
     rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
     for label, trial, color in rows:
         if trial is None or not trial.fits:
-            table.add_row(label, f"batch {result.current_batch_size}", _why_not_timed(result), "")
+            table.add_row(label, f"batch {result.current_batch_size}", why_not_timed(result), "")
             continue
         waste = result.waste(trial)
         filled = round(width * (1 - waste.fraction))
@@ -252,46 +298,15 @@ def _memory_bars(result: Analysis, width: int) -> Table:
 
 def _batch_sizes(result: Analysis) -> Table:
     table = _facts()
-    exact = {
-        "memory": f"{result.max_batch_size + 1} runs out of memory",
-        "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
-        "caller": "as far as --max-batch allowed",
-    }[result.limited_by]
-    interval = result.max_batch_interval
-    sure = f"; between {interval[0]} and {interval[1]}" if interval else ""
-    ratio = f"{result.batch_ratio:.3g}x today's batch"
-    table.add_row("maximum", f"[bold]{result.max_batch_size}[/bold]", f"{exact}; {ratio}{sure}")
+    table.add_row("maximum", f"[bold]{result.max_batch_size}[/bold]", about_maximum(result))
     best = result.recommended
     if best is None:
-        table.add_row("recommended", "none", f"no size keeps a margin of {100 * result.margin:g} %")
+        table.add_row("recommended", "none", about_recommended(result))
         return table
-    speed = f"{best.samples_per_second or 0:,.1f} samples/s"
-    table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", f"{speed}, {_gain(result)}")
-    if result.savings is not None and result.price is not None and (result.speedup or 0.0) >= WORTH_SAYING:
-        saved, usage = result.savings, result.usage
-        each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
-        people = f", {usage.people} people" if usage.people > 1 else ""
-        money = f"${saved.per_run_usd:,.2f} a run, ${saved.per_year_usd:,.0f} a year"
-        table.add_row("saves", money, f"at {result.price.describe()}; {each}{people}")
+    table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", about_recommended(result))
+    if (saves := about_savings(result)) is not None:
+        table.add_row("saves", *saves)
     return table
-
-
-def _gain(result: Analysis) -> str:
-    now, then = result.current, result.recommended
-    if result.speedup is None or now is None or then is None:
-        return f"nothing to compare with: today's batch {result.current_batch_size} {_why_not_timed(result)}"
-    if result.speedup < WORTH_SAYING:
-        return "no faster than today: the batch size is not what slows you down"
-    spread = f"(± {100 * hypot(_spread(now), _spread(then)) / 2:.0f} %) " if result.source == "measured" else ""
-    return f"{result.speedup:.2f}x {spread}faster than today, {result.source}"
-
-
-def _spread(trial: Trial) -> float:
-    """What a step time differs by: from one step to the next, or from the truth."""
-    if trial.intervals is not None and trial.step_seconds:
-        low, high = trial.intervals["step_seconds"]
-        return (high - low) / 2 / trial.step_seconds
-    return trial.step_seconds_spread or 0.0
 
 
 def _between(trial: Trial, name: str) -> str:
@@ -299,10 +314,6 @@ def _between(trial: Trial, name: str) -> str:
         return ""
     low, high = trial.intervals[name]
     return f"  ({format_bytes(low)} to {format_bytes(high)})"
-
-
-def _why_not_timed(result: Analysis) -> str:
-    return "does not fit" if result.max_is_exact else "was not tried"
 
 
 def _curve(result: Analysis, width: int) -> Table:
@@ -331,29 +342,6 @@ def _breakdown(title: str, breakdown: Breakdown) -> Table:
             table.add_row(label, format_bytes(size))
     table.add_row("[bold]all that the device holds[/bold]", f"[bold]{format_bytes(breakdown.total_bytes)}[/bold]")
     return table
-
-
-def _notes(result: Analysis) -> list[str]:
-    notes = [SYNTHETIC, *_prediction_notes(result.info)]
-    if result.info.device_kind == "cpu":
-        model = "a small stand-in of the model" if result.info.small else "the model"
-        notes.append(f"No GPU was used: {model} was really trained on the CPU.")
-    if result.thrashing:
-        sizes = ", ".join(map(str, sorted(result.thrashing)))
-        notes.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
-    if result.price is None and result.savings is None:
-        notes.append("No price is known for this device: give --price-per-hour to see savings.")
-    return notes
-
-
-def _prediction_notes(info: ProbeInfo | None) -> list[str]:
-    if info is not None and info.source != "predicted":
-        return []
-    notes = ["Predicted, nothing was run; see docs/benchmarks.md for how far predictions were off."]
-    if info is not None and info.unknown_operations:
-        names = ", ".join(name.removeprefix("aten.") for name in info.unknown_operations)
-        notes.append(f"Less certain than usual, because these operations were never measured: {names}.")
-    return notes
 
 
 def _facts() -> Table:

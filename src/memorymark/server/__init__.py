@@ -1,1 +1,3 @@
 """The service: one MemoryMark beside the GPUs, used from browsers and scripts."""
+
+DEFAULT_PORT = 5001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, cast
 
 from flask import Flask, Response, jsonify, make_response
@@ -21,7 +22,6 @@ from memorymark.errors import (
     UsageError,
 )
 from memorymark.history.job import ErrorKind
-from memorymark.history.views import over_http
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,18 @@ STATUS_BY_KIND: dict[ErrorKind | None, int] = {
     None: 409,
 }
 RETRY_AFTER_SECONDS = {429: 10, 503: 5}
+
+
+def over_http(sentence: str) -> str:
+    """A sentence that names options of the command line, with the names of the HTTP fields: --seq-len is seq_len."""
+    return re.sub(r"--([a-z][a-z0-9-]*)", lambda option: option[1].replace("-", "_"), sentence)
+
+
+def in_http_terms(view: dict[str, Any]) -> dict[str, Any]:
+    """A job or an event whose error speaks of HTTP fields."""
+    if view.get("event") == "error":
+        return {**view, "data": in_http_terms(view["data"])}
+    return {**view, "error": over_http(view["error"])} if view.get("error") else view
 
 
 def success(status: int = 200, **fields: Any) -> Response:
@@ -79,6 +91,9 @@ def explain_errors(app: Flask) -> None:
     @app.errorhandler(MemoryMarkError)
     def known(error: MemoryMarkError) -> Response:
         status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
+        if isinstance(error, HistoryError):
+            log.error("%s", error)
+            return failure(status, "the history cannot be used now; the log says why, ask again later.")
         return failure(status, str(error))
 
     @app.errorhandler(HTTPException)

@@ -72,7 +72,11 @@ def _require_json(app: OpenAPI) -> None:
             return
         if request.content_length and request.mimetype != "application/json":
             raise UnsupportedMediaType
-        if not isinstance(request.get_json(silent=True), dict):
+        try:
+            body = request.get_json(silent=True)
+        except RecursionError:  # brackets in brackets in brackets
+            body = None
+        if not isinstance(body, dict):
             raise UsageError(NO_OBJECT)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from memorymark.errors import QueueFullError
 from memorymark.history import Job, views
+from memorymark.server.answers import in_http_terms
 from memorymark.server.jobs import Jobs
 from memorymark.server.settings import Settings
 
@@ -46,7 +47,7 @@ class EventStreams:
         yield RETRY.encode()
         for happened in self._jobs.watch(job, after, self._settings.heartbeat_seconds):
             for event in happened:
-                view = views.happened(event)
+                view = in_http_terms(views.happened(event))
                 yield f"id: {view['id']}\nevent: {view['event']}\ndata: {json.dumps(view)}\n\n".encode()
             if not happened:
                 yield HEARTBEAT.encode()

@@ -57,7 +57,7 @@ METRICS = {"description": "Counters", "content": {"text/plain": {"schema": {"typ
 
 def _problem(unsaved: int, failed_workers: list[str]) -> str | None:
     if unsaved:
-        return f"{unsaved} jobs cannot be written to the history; is the disk full?"
+        return f"what happened to {unsaved} of the jobs cannot be written to the history; is the disk full?"
     if failed_workers:
         return f"no worker starts for {', '.join(failed_workers)}; run `memorymark doctor` there."
     return None

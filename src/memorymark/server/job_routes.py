@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from typing import Any
+
 from flask import Response, request
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import NotFound
 
+from memorymark.errors import QueueFullError, StoppedError
 from memorymark.history import Job, views
 from memorymark.models.names import read_name, short_id
 from memorymark.server import schemas
-from memorymark.server.answers import STATUS_BY_KIND, failure, success
+from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
 from memorymark.server.jobs import Jobs, Submitted
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import GUARDED, JOBS, WORK, answers
 
 STREAM = "text/event-stream"
+# A caller who waits holds a thread, and others want to be answered too.
+MOST_WAITING = 64
 
 
 def add_job_routes(
@@ -23,8 +30,10 @@ def add_job_routes(
 ) -> None:
     """Adds them to the app; ``POST /analyze`` waits no longer than ``longest_wait_seconds``."""
 
-    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False) -> Submitted:
-        question = body.question(all_gpus=all_gpus, allow_code=jobs.allow_code)
+    waiting = threading.BoundedSemaphore(MOST_WAITING)
+
+    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False, seq_lens: Sequence[int] = ()) -> Submitted:
+        question = body.question(all_gpus=all_gpus, seq_lens=seq_lens, allow_code=jobs.allow_code)
         asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
@@ -44,11 +53,20 @@ def add_job_routes(
         **GUARDED,
     )
     def analyze(body: schemas.AnalyzeBody) -> Response:
-        asked = submitted(body).job
-        job = asked if asked.is_finished else jobs.wait(asked.id, longest_wait_seconds)
-        if job is None or not job.is_finished:
+        if not waiting.acquire(blocking=False):
+            raise QueueFullError(
+                f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
+            )
+        try:
+            asked = submitted(body).job
+            job = asked if asked.is_finished else jobs.wait(asked.id, longest_wait_seconds) or asked
+        finally:
+            waiting.release()
+        if jobs.is_stopping and not job.is_finished:
+            raise StoppedError(f"the service is shutting down; job {job.id} goes on when it is started again.")
+        if not job.is_finished:
             sentence = "the answer takes longer than this call may wait; GET /jobs/<job_id> will have it."
-            return failure(504, sentence, kind="time_limit", job_id=asked.id)
+            return failure(504, sentence, job_id=job.id)
         if job.result is None:
             return failure(STATUS_BY_KIND[job.error_kind], job.error or "", kind=job.error_kind, job_id=job.id)
         return success(job_id=job.id, data=job.result)
@@ -61,8 +79,8 @@ def add_job_routes(
         **GUARDED,
     )
     def submit(body: schemas.JobBody) -> Response:
-        asked = submitted(body, all_gpus=body.all_gpus)
-        view = views.whole(asked.job, jobs.position(asked.job.id))
+        asked = submitted(body, all_gpus=body.all_gpus, seq_lens=body.seq_lens)
+        view = shown(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
         response.headers["Location"] = f"/jobs/{asked.job.id}"
         return response
@@ -70,28 +88,34 @@ def add_job_routes(
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: schemas.JobsQuery) -> Response:
         model = short_id(query.model) if query.model is not None else None
-        found = jobs.store.jobs(model=model, state=query.state, limit=query.limit, before=query.before)
+        found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
         if model is not None and not found and not jobs.store.knows(model):
             read_name(model)  # a slip of the pen is answered with what was perhaps meant
-        more = found[-1][0].id if len(found) == query.limit else None
-        return success(jobs=[views.summary(job, headline) for job, headline in found], next=more)
+        page = [in_http_terms(views.summary(jobs.current(job), headline)) for job, headline in found[: query.limit]]
+        return success(jobs=page, next=page[-1]["id"] if len(found) > query.limit else None)
 
-    @app.get("/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="One job", **GUARDED)
+    @app.get(
+        "/jobs/<job_id>", tags=[JOBS], responses=answers(404, 503, ok=schemas.JobAnswer), summary="One job", **GUARDED
+    )
     def show(path: schemas.JobPath) -> Response:
         job = existing(path.job_id)
-        return success(reused=False, job=views.whole(job, jobs.position(job.id)))
+        return success(reused=False, job=shown(job, jobs.position(job.id)))
 
     @app.delete(
-        "/jobs/<job_id>", tags=[JOBS], responses=answers(404, ok=schemas.JobAnswer), summary="Cancel a job", **GUARDED
+        "/jobs/<job_id>",
+        tags=[JOBS],
+        responses=answers(404, 503, ok=schemas.JobAnswer),
+        summary="Cancel a job",
+        **GUARDED,
     )
     def cancel(path: schemas.JobPath) -> Response:
         job = existing(path.job_id)
-        return success(reused=False, job=views.whole(jobs.cancel(job.id) or job, None))
+        return success(reused=False, job=shown(jobs.cancel(job.id) or job, None))
 
     @app.get(
         "/jobs/<job_id>/events",
         tags=[JOBS],
-        responses=answers(404, 429, ok=schemas.EventsAnswer, empty=None),
+        responses=answers(404, 429, 503, ok=schemas.EventsAnswer, empty=None),
         summary="What happens to a job, as it happens",
         **GUARDED,
     )
@@ -101,10 +125,15 @@ def add_job_routes(
         if request.accept_mimetypes.best_match([STREAM, "application/json"]) == "application/json":
             happened = jobs.events(job, after)
             state = (jobs.get(job.id) or job).state
-            return success(state=state, events=[views.happened(event) for event in happened])
+            return success(state=state, events=[in_http_terms(views.happened(event)) for event in happened])
         if job.is_finished and not jobs.events(job, after):
             return Response(status=204)  # so that a browser's EventSource does not come again
         return Response(streams.open(job, after), content_type=f"{STREAM}; charset=utf-8")
+
+
+def shown(job: Job, position: int | None) -> dict[str, Any]:
+    """A job with all there is to know, in the words of HTTP."""
+    return in_http_terms(views.whole(job, position))
 
 
 def _last_event_id() -> int:

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from memorymark.errors import QueueFullError, StoppedError, UsageError
@@ -50,7 +51,7 @@ class Jobs:
     def start(self) -> None:
         """Puts what an earlier server left behind in order, and starts to work."""
         for job in self.store.unfinished():
-            live = LiveJob(job, self.store, fresh=False, time_limit_seconds=self._max_seconds)
+            live = LiveJob(job, self.store, max_seconds=self._max_seconds)
             live.resume()
             if job.state == "running":
                 live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
@@ -65,6 +66,8 @@ class Jobs:
             self._line.append(live)
         for lane in self.lanes:
             lane.start()
+            if lane.device != "cpu":  # where few measure, and a worker takes half a gigabyte
+                lane.workers.prepare()
         threading.Thread(target=self._save_what_could_not_be, daemon=True).start()
 
     def stop(self) -> None:
@@ -91,11 +94,10 @@ class Jobs:
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> Submitted:
         """Puts a question in line, or finds the answer that is already there, unless a ``fresh`` one is wanted."""
-        job = new_job(self._resolved(question), "http")
+        job = new_job(self._resolved(question), "http", fresh=fresh, time_limit_seconds=time_limit_seconds)
         if not fresh and (known := self.store.answered(job.key)) is not None:
             return Submitted(known, is_new=False)
-        limit = min(time_limit_seconds or self._max_seconds, self._max_seconds)
-        live = LiveJob(job, self.store, fresh=fresh, time_limit_seconds=limit)
+        live = LiveJob(job, self.store, max_seconds=self._max_seconds)
         with self._arrived:
             if self.is_stopping:
                 raise StoppedError("the service is shutting down; ask again in a moment.")
@@ -114,9 +116,19 @@ class Jobs:
         return live.job if live is not None else self.store.job(job_id)
 
     def position(self, job_id: str) -> int | None:
-        """How many jobs come before this one and it itself; ``None`` if it does not wait."""
+        """Its place among the jobs that wait for the same lanes; ``None`` if it does not wait."""
         with self._arrived:
-            return next((place for place, live in enumerate(self._line, 1) if live.job.id == job_id), None)
+            asked = next((live.job.question for live in self._line if live.job.id == job_id), None)
+            if asked is None:
+                return None
+            lanes = [lane for lane in self.lanes if lane.accepts(asked)]
+            ahead = takewhile(lambda live: live.job.id != job_id, self._line)
+            return 1 + sum(any(lane.accepts(live.job.question) for lane in lanes) for live in ahead)
+
+    def current(self, job: Job) -> Job:
+        """The job as it is now, which may not be written yet."""
+        live = self._live.get(job.id)
+        return live.job if live is not None else job
 
     def cancel(self, job_id: str) -> Job | None:
         """Stops a job that waits or runs; one that is finished stays as it is."""
@@ -143,7 +155,8 @@ class Jobs:
         live = self._live.get(job.id)
         if live is not None:
             return live.events(after)
-        return [with_result(event, job) for event in self.store.events(job.id, after)]
+        ended = self.store.job(job.id) or job
+        return [with_result(event, ended) for event in self.store.events(job.id, after)]
 
     def watch(self, job: Job, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, an empty list whenever nothing came for a while; ends with the job or the service."""
@@ -206,7 +219,7 @@ class Jobs:
 
     def answered(self, live: LiveJob) -> Job | None:
         """An answer to the same question that came while the job waited."""
-        return None if live.fresh else self.store.answered(live.job.key)
+        return None if live.job.fresh else self.store.answered(live.job.key)
 
     def finish(self, live: LiveJob) -> None:
         """A job has ended; what is written down need not be kept in memory."""

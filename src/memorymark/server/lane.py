@@ -117,7 +117,8 @@ class Lane(threading.Thread):
         if lease.stopped == SHUTDOWN:
             return ended("interrupted", "stopped", INTERRUPTED)
         if lease.stopped == TIME_LIMIT:
-            sentence = f"it took longer than its limit of {job.time_limit_seconds:g} s; ask with a longer time_limit."
+            limit = f"its limit of {job.time_limit_seconds:g} s"
+            sentence = f"it took longer than {limit}; ask with a longer time_limit, if the server allows it."
             return ended("failed", "time_limit", sentence)
         return ended("failed", error_kind(error), str(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -12,15 +13,18 @@ from memorymark.errors import HistoryError
 from memorymark.history import Job, JobEvent, Store
 from memorymark.server.warm_workers import Lease
 
+log = logging.getLogger(__name__)
+
 
 class LiveJob:
     """The one place where a job changes. What changes is written to the history first and told to listeners then."""
 
-    def __init__(self, job: Job, store: Store, *, fresh: bool, time_limit_seconds: float) -> None:
-        self.job, self.fresh, self.time_limit_seconds = job, fresh, time_limit_seconds
+    def __init__(self, job: Job, store: Store, *, max_seconds: float) -> None:
+        self.job = job
+        self.time_limit_seconds = min(job.time_limit_seconds or max_seconds, max_seconds)
         self.lease = Lease()
         self._store = store
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.RLock())
         self._events: list[JobEvent] = []
         self._unsaved: list[JobEvent] = []
         self._is_woken = False
@@ -59,15 +63,14 @@ class LiveJob:
 
     def watch(self, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, and an empty list whenever nothing came for a while; ends with the job."""
-        while True:
+        is_over = False
+        while not is_over:
             with self._changed:
                 if len(self._events) <= after and not self.job.is_finished:
                     self._changed.wait(heartbeat_seconds)
-            fresh = self.events(after)
-            after += len(fresh)
-            yield fresh
-            if self.job.is_finished:
-                return
+                happened, is_over = self.events(after), self.job.is_finished
+            after += len(happened)
+            yield happened
 
     def wake(self) -> None:
         """Has those who listen or wait look up, because the service is shutting down."""
@@ -89,7 +92,9 @@ class LiveJob:
             return
         try:
             self._store.save(self.job, self._unsaved)
-        except HistoryError:
+        except HistoryError as error:
+            if self.is_saved:
+                log.warning("what happened cannot be written: %s", error, extra={"job": self.job.id})
             self.is_saved = False
         else:
             self._unsaved, self.is_saved = [], True

@@ -35,4 +35,7 @@ def only_server(store: Store) -> Iterator[None]:
     with store.connection() as connection:
         if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_LOCK}):
             raise refusal
-        yield
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -23,6 +24,7 @@ from memorymark.units import GIB, KIB
 
 MAX_SECONDS = 86_400.0
 LONGEST_NAME = 200
+MOST_LENGTHS = 32
 
 
 def _whole(value: Any) -> Any:
@@ -31,6 +33,7 @@ def _whole(value: Any) -> Any:
 
 
 Count = Annotated[int, BeforeValidator(_whole)]
+Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
 
 
 def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool) -> None:
@@ -76,6 +79,7 @@ class AnalyzeBody(BaseModel):
     precision: Precision = "fp32"
     optimizer: Optimizer = "adamw"
     fused: bool = False
+    lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
     gradient_checkpointing: bool = False
     compile: bool = False
     channels_last: bool = False
@@ -98,7 +102,7 @@ class AnalyzeBody(BaseModel):
     fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
     time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
 
-    def question(self, *, all_gpus: bool = False, allow_code: bool = False) -> Question:
+    def question(self, *, all_gpus: bool = False, seq_lens: Sequence[int] = (), allow_code: bool = False) -> Question:
         """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``."""
         if not self.model_name and self.config is None:
             names = ", ".join(entry.id for entry in all_models())
@@ -127,6 +131,7 @@ class AnalyzeBody(BaseModel):
                     compile=self.compile,
                     tf32=self.tf32,
                     channels_last=self.channels_last,
+                    lora=self.lora,
                 ),
                 target=Target(
                     device=self.device,
@@ -140,13 +145,17 @@ class AnalyzeBody(BaseModel):
             usage=Usage(hours_per_run=self.hours_per_run, runs_per_year=self.runs_per_year, people=self.people),
             price_per_hour=self.price_per_hour,
             all_gpus=all_gpus,
+            seq_lens=tuple(dict.fromkeys(seq_lens)),
         )
 
 
 class JobBody(AnalyzeBody):
-    """The same, with one more thing that may be asked for."""
+    """The same, with more that may be asked for."""
 
     all_gpus: bool = Field(False, description="Predict for every GPU of the catalog and compare them.")
+    seq_lens: list[Length] = Field(
+        default_factory=list, max_length=MOST_LENGTHS, description="Several lengths, each with its largest batch."
+    )
 
 
 class JobPath(BaseModel):
@@ -268,6 +277,7 @@ class RecipeView(BaseModel):
     compile: bool
     tf32: bool
     channels_last: bool
+    lora: int
 
 
 class TargetView(BaseModel):
@@ -305,6 +315,7 @@ class QuestionView(BaseModel):
     usage: UsageView
     price_per_hour: float | None
     all_gpus: bool
+    seq_lens: list[int]
 
 
 class ProbeInfo(BaseModel):
@@ -316,8 +327,10 @@ class ProbeInfo(BaseModel):
     capacity_bytes: int
     capped: bool
     parameters: int
+    trainable_parameters: int | None
     source: Source
     unknown_operations: list[str]
+    optimizer: str
     sample: str
     small: bool
     versions: dict[str, str]
@@ -398,6 +411,41 @@ class Comparison(BaseModel):
     analyses: dict[str, Analysis]
 
 
+class LengthView(BaseModel):
+    """One length of a sweep. ``lost`` is the part of its throughput that the planned batch costs."""
+
+    seq_len: int
+    fits: bool
+    max_batch_size: int | None
+    max_batch_interval: tuple[int, int] | None
+    recommended_batch_size: int | None
+    samples_per_second: float | None
+    tokens_per_second: float | None
+    planned_samples_per_second: float | None
+    lost: float | None
+
+
+class Sweep(BaseModel):
+    """The same training at several lengths, the shortest first. The numbers at the top are for ``plan_for``."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    gpu_name: str
+    source: Source
+    recipe: RecipeView
+    seq_lens: list[int]
+    plan_for: int
+    planned_batch_size: int
+    max_batch_size: int
+    recommended_batch_size: int | None
+    speedup: float | None
+    advice: list[str]
+    lengths: list[LengthView]
+    request: RequestView
+    analyses: dict[str, Analysis]
+
+
 class AnalyzeAnswer(BaseModel):
     """What POST /analyze answers."""
 
@@ -455,7 +503,7 @@ class JobView(JobSummary):
     question: QuestionView
     versions: dict[str, str]
     machine: Machine
-    result: Analysis | Comparison | None
+    result: Analysis | Comparison | Sweep | None
 
 
 class JobAnswer(BaseModel):

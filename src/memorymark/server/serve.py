@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 
 import waitress.server
@@ -15,6 +17,7 @@ from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
 from memorymark.server.app import create_app
+from memorymark.server.job_routes import MOST_WAITING
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.lock import only_server
@@ -23,8 +26,12 @@ from memorymark.server.warm_workers import WarmWorkers
 
 log = logging.getLogger(__name__)
 
-# Threads beside those that watchers hold.
+# Threads beside those that watchers and waiting callers hold.
 ANSWERING_THREADS = 32
+BACKLOG = 1024
+FLUSH_SECONDS = 0.2
+# Far above what the app takes, so that its own sentence comes first, and far below what would hurt.
+LARGEST_REQUEST_BYTES = 1024 * 1024
 
 
 class Service:
@@ -40,8 +47,9 @@ class Service:
     def stop(self) -> None:
         """Ends what runs, marks it, and closes every connection."""
         self.jobs.stop()
+        self._server.task_dispatcher.shutdown()  # first, while the loop still sends what they answer
+        time.sleep(FLUSH_SECONDS)
         self._server.close()
-        self._server.task_dispatcher.shutdown()
 
 
 @contextmanager
@@ -49,7 +57,7 @@ def running(settings: Settings) -> Iterator[Service]:
     """The service, up and answering inside the ``with``."""
     store = Store(settings.database_url)
     try:
-        with only_server(store):
+        with only_server(store), closing(_bind(settings)) as listening:
             first = WarmWorkers(reuse=True)
             first.prepare().result()
             kind = first.loaded["device_kind"]
@@ -60,7 +68,7 @@ def running(settings: Settings) -> Iterator[Service]:
                 max_seconds=settings.job_seconds,
                 allow_code=settings.allow_code,
             )
-            server = _listen(settings, jobs, kind, first)
+            server = _server(settings, jobs, kind, listening)
             jobs.start()
             service = Service(jobs, server)
             try:
@@ -101,20 +109,27 @@ def _lanes(settings: Settings, first: WarmWorkers, device_kind: str) -> Iterator
     yield Lane("cpu", WarmWorkers(reuse=False), "cpu")
 
 
-def _listen(settings: Settings, jobs: Jobs, device_kind: str, first: WarmWorkers) -> waitress.server.BaseWSGIServer:
+def _bind(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return waitress.server.create_server(
-            create_app(jobs, settings, device_kind),
-            host=settings.host,
-            port=settings.port,
-            threads=settings.max_watchers + ANSWERING_THREADS,
-            connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
-            asyncore_use_poll=True,
-            channel_timeout=int(settings.stream_seconds) + 60,
-            ident=None,
-        )
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        first.stop()
         raise UsageError(
             f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another with --port."
         ) from None
+
+
+def _server(
+    settings: Settings, jobs: Jobs, device_kind: str, listening: socket.socket
+) -> waitress.server.BaseWSGIServer:
+    return waitress.server.create_server(
+        create_app(jobs, settings, device_kind),
+        sockets=[listening],
+        threads=settings.max_watchers + MOST_WAITING + ANSWERING_THREADS,
+        connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
+        backlog=BACKLOG,
+        max_request_body_size=LARGEST_REQUEST_BYTES,
+        asyncore_use_poll=True,
+        channel_timeout=int(settings.stream_seconds) + 60,
+        ident=None,
+    )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import threading
 from dataclasses import dataclass
 
+from memorymark.client import can_be_sent
 from memorymark.errors import UsageError
 from memorymark.history import default_url
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
+from memorymark.server import DEFAULT_PORT
 
-DEFAULT_PORT = 5001
 SHORTEST_TOKEN = 16
 
 
@@ -41,16 +43,21 @@ class Settings:
             raise UsageError(
                 f"anyone who reaches {self.host} could use the GPUs; give a --token, or say --open-to-all."
             )
+        object.__setattr__(self, "origins", tuple(origin.rstrip("/") for origin in self.origins))
+        if self.token is not None and not can_be_sent(self.token):
+            raise UsageError("a token is letters, digits and signs without spaces; `openssl rand -hex 16` makes one.")
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
             raise UsageError(
                 f"a token needs at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 16`."
             )
         for origin in self.origins:
-            if not origin.startswith(("http://", "https://")) or origin.rstrip("/").count("/") != 2:
+            if not origin.startswith(("http://", "https://")) or origin.count("/") != 2:
                 raise UsageError(f"{origin!r} is no origin; give one such as https://dashboard.example.org.")
-        for name, least in (("queue_size", 1), ("prediction_workers", 1), ("job_seconds", 0.1), ("max_watchers", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"--{name.replace('_', '-')} must be {least} or more, not {getattr(self, name)}.")
+        for name in ("queue_size", "prediction_workers", "max_watchers"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
+        if not 0 < self.job_seconds <= threading.TIMEOUT_MAX:
+            raise UsageError(f"--job-seconds must be a number of seconds above 0, not {self.job_seconds:g}.")
 
     @property
     def is_local(self) -> bool:

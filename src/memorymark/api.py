@@ -1,0 +1,109 @@
+"""What a Python program calls: the command line's jobs, with the same names for the same options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from memorymark import engine
+from memorymark.analysis import Analysis
+from memorymark.comparison import Comparison
+from memorymark.cost import Usage
+from memorymark.errors import UsageError
+from memorymark.keywords import make_request
+from memorymark.question import DEFAULT_CURRENT, Question
+from memorymark.request import Request
+from memorymark.result import Result
+from memorymark.sweep import Sweep
+from memorymark.trial import Trial
+from memorymark.workload import Workload
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from memorymark.keywords import AnalysisOptions, TrialOptions
+
+ASKED = ("max_batch", "margin", "price_per_hour")
+USAGE = ("hours_per_run", "runs_per_year", "people")
+
+
+@overload
+def analyze(
+    model: str | Request | Workload,
+    *,
+    seq_len: int | None = None,
+    all_gpus: Literal[False] = False,
+    **options: Unpack[AnalysisOptions],
+) -> Analysis: ...
+@overload
+def analyze(
+    model: str | Request | Workload, *, seq_len: Sequence[int], **options: Unpack[AnalysisOptions]
+) -> Sweep: ...
+@overload
+def analyze(
+    model: str | Request | Workload,
+    *,
+    seq_len: int | None = None,
+    all_gpus: Literal[True],
+    **options: Unpack[AnalysisOptions],
+) -> Comparison: ...
+def analyze(
+    model: str | Request | Workload,
+    *,
+    seq_len: int | Sequence[int] | None = None,
+    all_gpus: bool = False,
+    **options: Any,
+) -> Result:
+    """Finds the largest batch that trains, the one worth using, and what it saves.
+
+    ``model`` is a name, a ``Request``, or a ``Workload``, which is run or predicted in this process. The options are
+    those of ``memorymark analyze`` by the same names: ``analyze("bert", gpu="a10", precision="bf16", batch_size=16)``.
+    ``batch_size`` is that of today. Several lengths as ``seq_len`` give a ``Sweep``, ``all_gpus`` a ``Comparison``.
+    If the work ends early, the error's ``trials`` holds what had been learned until then.
+    """
+    run = _run(options)
+    asked = {name: options.pop(name) for name in ASKED if name in options}
+    usage = Usage(**{name: options.pop(name) for name in USAGE if name in options})
+    current = options.pop("batch_size", DEFAULT_CURRENT)
+    several = () if seq_len is None or isinstance(seq_len, int) else tuple(dict.fromkeys(seq_len))
+    if several and isinstance(model, Workload):
+        raise UsageError("a Workload makes its own batches; analyze one for each length.")
+    if isinstance(seq_len, int):
+        options["seq_len"] = seq_len
+    request = make_request(model, options)
+    question = Question(
+        request=request, current_batch_size=current, usage=usage, all_gpus=all_gpus, seq_lens=several, **asked
+    )
+    return engine.answer(question, workload=_own(model), **run)
+
+
+def predict(
+    model: str | Request | Workload, batch_size: int = DEFAULT_CURRENT, **options: Unpack[TrialOptions]
+) -> Trial:
+    """Predicts one batch size: for the GPU that ``gpu`` names, the one here, or the default one."""
+    given: dict[str, Any] = dict(options)
+    run = _run(given)
+    return engine.predict(make_request(model, given), batch_size, workload=_own(model), **run)[1]
+
+
+def measure(
+    model: str | Request | Workload, batch_size: int = DEFAULT_CURRENT, **options: Unpack[TrialOptions]
+) -> Trial:
+    """Runs one batch size on the device here: peaks, breakdown, throughput."""
+    given: dict[str, Any] = dict(options)
+    run = _run(given)
+    return engine.measure(make_request(model, given), batch_size, workload=_own(model), **run)[1]
+
+
+def analyze_all_gpus(model: str | Request | Workload, **options: Unpack[AnalysisOptions]) -> Comparison:
+    """Predicts the same training for every GPU of the catalog: where it is fastest and where cheapest."""
+    return analyze(model, all_gpus=True, **options)
+
+
+def _run(options: dict[str, Any]) -> dict[str, Any]:
+    names = {"time_limit": "time_limit_seconds", "on_event": "on_event"}
+    return {names[name]: options.pop(name) for name in names if name in options}
+
+
+def _own(model: str | Request | Workload) -> Workload | None:
+    return model if isinstance(model, Workload) else None

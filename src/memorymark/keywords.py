@@ -1,0 +1,149 @@
+"""The options of the command line as keyword arguments of Python, by the same names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any, TypedDict
+
+from memorymark.errors import UsageError
+from memorymark.events import OnEvent
+from memorymark.own import OwnRequest
+from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.request import Request
+from memorymark.target import Target
+from memorymark.units import GIB
+from memorymark.workload import Workload
+
+
+class RecipeOptions(TypedDict, total=False):
+    """How it is trained."""
+
+    precision: Precision
+    optimizer: Optimizer
+    fused: bool
+    lora: int
+    gradient_checkpointing: bool
+    compile: bool
+    channels_last: bool
+    tf32: bool
+    eval_mode: bool
+    loss: Loss
+    accumulate: int
+
+
+class TargetOptions(TypedDict, total=False):
+    """Where it is trained."""
+
+    gpu: str | None
+    device: str
+    memory_gib: float | None
+
+
+class RunOptions(TypedDict, total=False):
+    """How the work is done."""
+
+    time_limit: float
+    on_event: OnEvent
+
+
+class ModuleOptions(TargetOptions, total=False):
+    """What ``max_batch_size`` takes besides the module and its batches, loss and optimizer."""
+
+    precision: Precision
+    fused: bool
+    gradient_checkpointing: bool
+    compile: bool
+    channels_last: bool
+    tf32: bool
+    eval_mode: bool
+    accumulate: int
+
+
+class TrialOptions(RecipeOptions, TargetOptions, RunOptions, total=False):
+    """What ``predict`` and ``measure`` take besides the model and the batch size."""
+
+    seq_len: int | None
+    image_size: int | None
+    small: bool | None
+
+
+class AnalysisOptions(RecipeOptions, TargetOptions, RunOptions, total=False):
+    """What ``analyze`` takes besides the model, the lengths and ``all_gpus``."""
+
+    image_size: int | None
+    small: bool | None
+    batch_size: int
+    max_batch: int | None
+    margin: float
+    price_per_hour: float | None
+    hours_per_run: float
+    runs_per_year: float
+    people: int
+
+
+# What is called otherwise on the command line than inside.
+RECIPE_NAMES = {"eval_mode": "train_mode", "accumulate": "accumulation_steps"}
+TARGET_NAMES = {"memory_gib": "memory_cap_bytes"}
+
+
+def make_request(model: str | Request | Workload, options: dict[str, Any]) -> Request:
+    """The request that a model and options ask for; options that are none of a request's are refused."""
+    if isinstance(model, Request):
+        _require_none(options, "a Request already says how and where it is trained; change it with dataclasses.replace")
+        return model
+    if not isinstance(model, (str, Workload)):
+        raise UsageError(
+            f"a model is a name, a Request or a Workload, and not a {type(model).__name__}; for a module that is "
+            "already built, see max_batch_size."
+        )
+    options = dict(options)
+    recipe, target = make_recipe(options), make_target(options)
+    if isinstance(model, Workload):
+        _require_none(options, "a Workload makes its own model and batches")
+        return OwnRequest.from_name(model.name, recipe, target)
+    shape = {field.name for field in fields(Request)} - {"model", "recipe", "target"}
+    given = {name: options.pop(name) for name in shape if name in options}
+    _require_none(options, "see docs/python.md for the options")
+    return Request(model=model, recipe=recipe, target=target, **given)
+
+
+def make_recipe(options: dict[str, Any]) -> Recipe:
+    """The recipe; its options are taken out."""
+    given = _taken(options, Recipe, RECIPE_NAMES)
+    if "train_mode" in given:
+        given["train_mode"] = not given["train_mode"]
+    return Recipe(**given)
+
+
+def make_target(options: dict[str, Any]) -> Target:
+    """The target; its options are taken out."""
+    given = _taken(options, Target, TARGET_NAMES)
+    gib = given.get("memory_cap_bytes")
+    if gib is not None:
+        if not 0 < gib < math.inf:
+            raise UsageError(f"--memory-gib must be a number above 0, not {gib:g}.")
+        given["memory_cap_bytes"] = int(gib * GIB)
+    return Target(**given)
+
+
+def parse_lengths(text: str | None) -> tuple[int | None, tuple[int, ...]]:
+    """What ``--seq-len`` says: one length or none, and several if there are several, as in ``128,512,2048``."""
+    if text is None:
+        return None, ()
+    try:
+        several = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise UsageError(f"--seq-len takes a number, or several as in 128,512,2048, not {text!r}.") from None
+    return (several[0], ()) if len(several) == 1 else (None, several)
+
+
+def _taken(options: dict[str, Any], kind: type[Recipe] | type[Target], renamed: dict[str, str]) -> dict[str, Any]:
+    inside = {field.name for field in fields(kind)} - set(renamed.values())
+    names = {**{name: name for name in inside}, **renamed}
+    return {names[name]: options.pop(name) for name in names if name in options}
+
+
+def _require_none(options: dict[str, Any], why: str) -> None:
+    if options:
+        raise UsageError(f"{next(iter(options))!r} is no option here: {why}.")

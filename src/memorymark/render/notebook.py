@@ -1,0 +1,30 @@
+"""Results in a notebook: as text, and as HTML where it is shown."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from memorymark.render.html import fragment
+from memorymark.render.terminal import print_facts, print_result
+from memorymark.trial import Trial
+
+WIDTH = 110
+
+
+def mimebundle(result: Any) -> dict[str, str]:
+    """The result by type of content."""
+    return {"text/plain": as_text(result), "text/html": fragment(result)}
+
+
+def as_text(result: Any) -> str:
+    """The report as on a terminal, without colours."""
+    text = io.StringIO()
+    console = Console(file=text, width=WIDTH, highlight=False, color_system=None, force_terminal=False)
+    if isinstance(result, Trial):
+        print_facts(result, console)
+    else:
+        print_result(result, console)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")

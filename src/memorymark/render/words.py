@@ -1,0 +1,120 @@
+"""The words of a report, whatever form it takes."""
+
+from __future__ import annotations
+
+from math import hypot
+
+from memorymark.analysis import Analysis
+from memorymark.probe import ProbeInfo
+from memorymark.request import Request
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+# A smaller speedup than this is within what measurements differ by.
+WORTH_SAYING = 1.05
+SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
+PARTS = {
+    "weights_bytes": "weights",
+    "gradients_bytes": "gradients",
+    "optimizer_state_bytes": "optimizer state",
+    "activations_bytes": "activations",
+    "temporaries_bytes": "temporaries and workspaces",
+    "allocator_slack_bytes": "allocator slack",
+    "context_bytes": "CUDA context",
+    "other_processes_bytes": "other processes",
+}
+
+
+def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
+    """What was trained, and how, where and by what means."""
+    model = f"{request.entry.name}{' (small stand-in)' if info.small else ''}"
+    memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
+    parts = (info.sample, request.recipe.describe(info.optimizer), f"{info.device_name} {memory}", source)
+    return model, " · ".join(filter(None, parts))
+
+
+def about_maximum(result: Analysis) -> str:
+    """What stops a larger batch, and how sure that is."""
+    exact = {
+        "memory": f"{result.max_batch_size + 1} runs out of memory",
+        "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
+        "caller": "as far as --max-batch allowed",
+    }[result.limited_by]
+    interval = result.max_batch_interval
+    sure = f"; between {interval[0]} and {interval[1]}" if interval else ""
+    return f"{exact}; {result.batch_ratio:.3g}x today's batch{sure}"
+
+
+def about_recommended(result: Analysis) -> str:
+    """How fast the batch worth using is, and how much faster than today's."""
+    best = result.recommended
+    if best is None:
+        return f"no size keeps a margin of {100 * result.margin:g} %"
+    return f"{best.samples_per_second or 0:,.1f} samples/s, {_gain(result)}"
+
+
+def about_savings(result: Analysis) -> tuple[str, str] | None:
+    """What that saves, and at what price; ``None`` where it is nothing worth saying."""
+    if result.savings is None or result.price is None or (result.speedup or 0.0) < WORTH_SAYING:
+        return None
+    saved, usage = result.savings, result.usage
+    each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
+    people = f", {usage.people} people" if usage.people > 1 else ""
+    money = f"${saved.per_run_usd:,.2f} a run, ${saved.per_year_usd:,.0f} a year"
+    return money, f"at {result.price.describe()}; {each}{people}"
+
+
+def _gain(result: Analysis) -> str:
+    now, then = result.current, result.recommended
+    if result.speedup is None or now is None or then is None:
+        return f"nothing to compare with: today's batch {result.current_batch_size} {why_not_timed(result)}"
+    if result.speedup < WORTH_SAYING:
+        return "no faster than today: the batch size is not what slows you down"
+    give = f"(± {100 * hypot(spread(now), spread(then)) / 2:.0f} %) " if result.source == "measured" else ""
+    return f"{result.speedup:.2f}x {give}faster than today, {result.source}"
+
+
+def spread(trial: Trial) -> float:
+    """What a step time differs by: from one step to the next, or from the truth."""
+    if trial.intervals is not None and trial.step_seconds:
+        low, high = trial.intervals["step_seconds"]
+        return (high - low) / 2 / trial.step_seconds
+    return trial.step_seconds_spread or 0.0
+
+
+def why_not_timed(result: Analysis) -> str:
+    """Why there is no number for today's batch."""
+    return "does not fit" if result.max_is_exact else "was not tried"
+
+
+def notes(result: Analysis) -> list[str]:
+    """What a reader of the numbers should know."""
+    said = [SYNTHETIC, *training_notes(result.info), *prediction_notes(result.info)]
+    if result.info.device_kind == "cpu":
+        model = "a small stand-in of the model" if result.info.small else "the model"
+        said.append(f"No GPU was used: {model} was really trained on the CPU.")
+    if result.thrashing:
+        sizes = ", ".join(map(str, sorted(result.thrashing)))
+        said.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
+    if result.price is None and result.savings is None:
+        said.append("No price is known for this device: give --price-per-hour to see savings.")
+    return said
+
+
+def training_notes(info: ProbeInfo) -> list[str]:
+    """How much of the model is trained, where that is not all of it."""
+    trained = info.trainable_parameters
+    if trained is None or trained == info.parameters:
+        return []
+    return [f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen."]
+
+
+def prediction_notes(info: ProbeInfo | None) -> list[str]:
+    """How far to trust numbers that were predicted."""
+    if info is not None and info.source != "predicted":
+        return []
+    notes = ["Predicted, nothing was run; see docs/benchmarks.md for how far predictions were off."]
+    if info is not None and info.unknown_operations:
+        names = ", ".join(name.removeprefix("aten.") for name in info.unknown_operations)
+        notes.append(f"Less certain than usual, because these operations were never measured: {names}.")
+    return notes

@@ -1,0 +1,200 @@
+"""For a training script: the largest batch for a module that is already there, which stays as it is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from copy import deepcopy
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from memorymark.analysis import predicted_interval
+from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
+from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
+from memorymark.keywords import make_recipe, make_target
+from memorymark.probe import Probe
+from memorymark.question import DEFAULT_MARGIN, require_margin, require_positive
+from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+from memorymark.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from typing_extensions import Unpack
+
+    from memorymark.keywords import ModuleOptions
+
+
+class BatchSize(int):
+    """The largest batch that trains, as a number, and what was seen on the way to it.
+
+    ``safe`` is the largest that leaves the margin free and, if predicted, is sure to fit: the one to train with.
+    ``trials`` are all that were tried.
+    """
+
+    safe: int
+    trials: list[Trial]
+
+    @property
+    def source(self) -> str:
+        """Whether it was measured or predicted."""
+        return self.trials[-1].source
+
+    def __repr__(self) -> str:
+        return f"BatchSize({int(self)}, safe={self.safe}, {self.source})"
+
+
+def max_batch_size(
+    module: nn.Module,
+    batch: Callable[..., Any],
+    loss: Callable[..., Any] | None = None,
+    optimizer: Any = None,
+    *,
+    max_batch: int | None = None,
+    margin: float = DEFAULT_MARGIN,
+    on_event: OnEvent = ignore,
+    **options: Unpack[ModuleOptions],
+) -> BatchSize:
+    """The largest batch with which this module trains on this device; nothing about it is changed.
+
+    ``batch(size)`` or ``batch(size, device)`` makes a batch: the keyword arguments of a forward call, or what ``loss``
+    takes. ``loss(module, batch)`` runs the forward pass and gives the loss; without it, the module's own ``.loss`` is
+    taken. ``optimizer`` is yours, a function that makes one from the module, or a name of the command line's; left out,
+    it is AdamW.
+
+    It runs steps where the module is, or on the GPU if it is on the CPU and there is one; ``device`` names another,
+    ``gpu`` one that it is predicted for. Weights, buffers, gradients, modes, the optimizer's state, the device and
+    random states are afterwards as they were, also if it fails.
+    """
+    import torch
+    from torch import nn
+
+    if not isinstance(module, nn.Module):
+        raise UsageError(f"max_batch_size takes a torch module, not a {type(module).__name__}; for names, see analyze.")
+    require_positive("--max-batch", max_batch)
+    require_margin(margin)
+    given: dict[str, Any] = dict(options)
+    if isinstance(optimizer, str):
+        given["optimizer"], optimizer = optimizer, None
+    first = next(module.parameters(), None)
+    if first is None or not any(parameter.requires_grad for parameter in module.parameters()):
+        raise UsageError(f"{type(module).__name__} has no parameters that are trained; give one that has.")
+    if not given.get("gpu") and given.get("device", "auto") == "auto" and first.device.type != "cpu":
+        given["device"] = str(first.device) if first.device.type == "cuda" else first.device.type
+    recipe, target = make_recipe(given), make_target(given)
+    if given:
+        raise UsageError(f"{next(iter(given))!r} is no option of max_batch_size; see docs/python.md for those it has.")
+    name = type(module).__name__
+    workload = Workload(lambda: module, _on_device(batch), loss, name, _maker(optimizer, module))
+
+    from memorymark.probe.local import LocalProbe
+
+    with torch.enable_grad():
+        if target.gpu is not None:
+            workload = Workload(_twin(module), workload.batch, loss, name, workload.optimizer)
+        with LocalProbe(workload, recipe, target, preserve=target.gpu is None) as probe:
+            return _search(probe, name, max_batch or NO_LIMIT, margin, on_event)
+
+
+def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEvent) -> BatchSize:
+    trials: list[Trial] = []
+
+    def tried(batch_size: int) -> Trial:
+        trials.append(probe.try_batch(batch_size))
+        on_event(TrialFinished("search", trials[-1]))
+        return trials[-1]
+
+    capacity = probe.info.capacity_bytes
+    on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}"))
+    found = find_maximum(tried, capacity, forecast=probe.forecast, limit=limit)
+    if found.maximum == 0:
+        failure = trials[-1].failure
+        why = f": {failure.message}" if failure else ""
+        error = DoesNotFitError(
+            f"{name} does not train within {format_bytes(capacity)} even at batch 1{why}; use smaller samples, "
+            'precision="bf16" or gradient_checkpointing=True, or a larger GPU.',
+            failure.shortfall_bytes if failure else None,
+        )
+        error.trials = trials
+        raise error
+    result = BatchSize(found.maximum)
+    interval = predicted_interval(probe.info, found.maximum, trials)
+    sure = min(found.maximum, max(interval[0], 1)) if interval else found.maximum
+    result.safe = _largest_within(tried, found.trials, (1 - margin) * capacity, sure)
+    result.trials = trials
+    return result
+
+
+def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_bytes: float, sure: int) -> int:
+    """The largest size up to ``sure`` that was seen to keep within the memory, near where it should be; at least 1."""
+    fits = {t.batch_size: t.peak_reserved_bytes <= memory_bytes for t in trials if t.fits}
+    size, stride = min(size_within(trials, memory_bytes), sure), 1
+    while size > 1:
+        if size not in fits:
+            trial = tried(size)
+            fits[size] = trial.fits and trial.peak_reserved_bytes <= memory_bytes
+        if fits[size]:
+            break
+        size, stride = max(size - stride, 1), 2 * stride
+    return max([size, *(other for other, keeps in fits.items() if keeps and other <= sure)])
+
+
+def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
+    """The batch function with two arguments; what one of a single argument makes is moved."""
+    if not callable(batch):
+        raise UsageError(f"the batch must be a function of the batch size, not a {type(batch).__name__}.")
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    required = [p for p in signature(batch).parameters.values() if p.kind in kinds and p.default is Parameter.empty]
+    if len(required) >= 2:
+        return batch
+
+    def moved(size: int, device: torch.device) -> Any:
+        import torch
+        from torch.utils._pytree import tree_map_only
+
+        return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), batch(size))
+
+    return moved
+
+
+def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], torch.optim.Optimizer] | None:
+    """A function that gives the caller's optimizer for a model: the module itself, or a twin of it."""
+    import torch
+
+    if optimizer is None or not isinstance(optimizer, torch.optim.Optimizer):
+        return optimizer
+
+    def same(model: nn.Module) -> torch.optim.Optimizer:
+        if model is module:
+            return optimizer
+        twins = dict(model.named_parameters())
+        memo: dict[int, Any] = {id(parameter): twins[name] for name, parameter in module.named_parameters()}
+        memo[id(optimizer.state)] = defaultdict(dict)
+        return deepcopy(optimizer, memo)
+
+    return same
+
+
+def _twin(module: nn.Module) -> Callable[[], nn.Module]:
+    """A function that makes a module of the same shape without memory behind it, which a prediction may change."""
+
+    def build() -> nn.Module:
+        import torch
+        from torch import nn
+
+        def shape_of(tensor: torch.Tensor) -> torch.Tensor:
+            empty = torch.empty_like(tensor, device="meta")
+            return nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
+
+        shapes: dict[int, Any] = {id(t): shape_of(t) for t in (*module.parameters(), *module.buffers())}
+        try:
+            return deepcopy(module, shapes)
+        except Exception as error:  # whatever a part of it raises that cannot be copied
+            raise CannotPredictError(
+                f"{type(module).__name__} cannot be copied ({error}), so a step of it cannot be predicted; measure it, "
+                "or give analyze a Workload that builds it."
+            ) from error
+
+    return build

@@ -1,0 +1,66 @@
+"""A real Chromium against the real service with real predictions."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+from viewports import DESKTOP
+
+from memorymark.client import Client
+from memorymark.server.serve import running
+from memorymark.server.settings import Settings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+
+def pytest_collection_modifyitems(items):
+    if CHROMIUM is None:
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="there is no Chromium here; `apt-get install chromium` gets it"))
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    database = f"sqlite:///{tmp_path_factory.mktemp('e2e')}/history.db"
+    with running(Settings(port=0, database=database, prediction_workers=1, heartbeat_seconds=1.0)) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def address(service):
+    return f"http://127.0.0.1:{service.port}"
+
+
+@pytest.fixture(scope="session")
+def client(address):
+    return Client(address)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Opens a route of the dashboard; anything the page complains about fails the test."""
+    contexts, complaints = [], []
+
+    def open_route(route="/", viewport=DESKTOP):
+        # axe is put into the page, which its security policy would not let anybody else do.
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce", bypass_csp=True)
+        context.set_default_timeout(60_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{address}/#{route}")
+        return page
+
+    yield open_route
+    for context in contexts:
+        context.close()
+    assert complaints == []

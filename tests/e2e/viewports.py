@@ -1,0 +1,4 @@
+"""The screens that the dashboard is looked at on."""
+
+DESKTOP = {"width": 1440, "height": 900}
+PHONE = {"width": 360, "height": 740}

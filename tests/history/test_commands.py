@@ -1,0 +1,234 @@
+"""``memorymark history`` and ``memorymark compare``, and what ``memorymark analyze`` leaves in the history."""
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
+import pytest
+from records import analysis, compared, done, failed
+
+from memorymark.cli import main
+from memorymark.history import Store
+from memorymark.probe import remote
+from memorymark.server.warm_workers import WarmWorkers
+
+SMALL = ("analyze", "bert", "--small", "--gpu", "a10", "--seq-len", "16", "--quiet")
+
+
+@dataclass(frozen=True)
+class Result:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments, **environment):
+    """Runs the command line in this process; one of its own would take longer to start than all of the rest."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in {"COLUMNS": "200", **environment}.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["memorymark", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Result(ended.value.code or 0, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def warm_worker():
+    """One worker for all analyses of this file, which would otherwise each start one and import torch."""
+    workers = WarmWorkers(reuse=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "FreshWorkers", lambda: workers)
+        yield
+    workers.stop()
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """A history of four jobs, the oldest first."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('commands')}/history.db"
+    store = Store(url)
+    for job in (
+        done(id="aaa000000000"),
+        done(id="aab000000000", case="gpt2_fp32"),
+        failed(id="fff000000000"),
+        compared(id="ccc000000000"),
+    ):
+        store.add(job)
+    store.close()
+    return url
+
+
+@pytest.fixture
+def ask(database):
+    return lambda *arguments: run(*arguments, MEMORYMARK_DATABASE=database)
+
+
+def refused(result, said):
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    return True
+
+
+def test_past_analyses_are_listed_latest_first(ask):
+    result = ask("history")
+
+    lines = [line for line in result.stdout.splitlines() if "00000" in line]
+    shown = [line.split()[0] for line in lines]
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [len(start) >= 6 for start in shown] == [True] * 4
+    for start, job_id in zip(shown, ["ccc000000000", "fff000000000", "aab000000000", "aaa000000000"], strict=True):
+        assert job_id.startswith(start)
+    assert "failed" in lines[1]
+    assert {"bert", "266", "1.42x"} <= set(lines[3].split())
+
+
+def test_the_list_as_json(ask):
+    jobs = json.loads(ask("history", "--json").stdout)["jobs"]
+
+    assert [job["id"] for job in jobs] == ["ccc000000000", "fff000000000", "aab000000000", "aaa000000000"]
+    assert jobs[3]["headline"]["max_batch_size"] == 266
+    assert jobs[1]["error"] == "it does not fit; try --precision bf16."
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (("--model", "gpt2"), ["aab000000000"]),
+        (("--model", "google-bert/bert-base-uncased"), ["ccc000000000", "fff000000000", "aaa000000000"]),
+        (("--limit", "2"), ["ccc000000000", "fff000000000"]),
+        (("--model", "resnet"), []),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_list_is_cut_to_what_is_wanted(ask, options, ids):
+    assert [job["id"] for job in json.loads(ask("history", *options, "--json").stdout)["jobs"]] == ids
+
+
+def test_an_empty_history_says_how_to_begin(tmp_path):
+    result = run("history", "--database", f"sqlite:///{tmp_path}/new.db")
+
+    assert result.returncode == 0
+    assert "Nothing yet: `memorymark analyze bert` makes the first entry." in result.stdout
+
+
+def test_one_analysis_is_shown_again_by_the_start_of_its_id(ask):
+    report, document = ask("history", "aaa"), ask("history", "aaa", "--json")
+
+    job = json.loads(document.stdout)
+    assert (report.returncode, document.returncode, report.stderr) == (0, 0, "")
+    assert "266" in report.stdout
+    assert "NVIDIA H200" in report.stdout
+    assert (job["id"], job["state"]) == ("aaa000000000", "done")
+    assert job["result"] == json.loads(json.dumps(analysis("bert_fp32").to_dict()))
+
+
+def test_a_comparison_is_shown_again(ask):
+    result = ask("history", "ccc")
+
+    assert result.returncode == 0
+    assert "H200" in result.stdout
+    assert "does not fit" in result.stdout
+
+
+def test_a_failed_analysis_says_why_it_has_no_result(ask):
+    assert refused(ask("history", "fff"), "job fff000000000 has no result")
+    assert "it does not fit; try --precision bf16." in ask("history", "fff").stderr
+    assert json.loads(ask("history", "fff", "--json").stdout)["error_kind"] == "does_not_fit"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("history", "zzz"), "the history has no job 'zzz'; `memorymark history` lists them."),
+        (("history", "aa"), "several jobs begin with 'aa'; give more of the id."),
+        (("history", "--model", "brt"), "unknown model 'brt'"),
+        (("history", "--database", "nonsense"), "'nonsense' is no database URL"),
+        (("compare", "aaa"), "compare takes two or more jobs"),
+        (("compare", "aaa", "zzz"), "the history has no job 'zzz'"),
+        (("compare", "aaa", "aa"), "several jobs begin with 'aa'"),
+        (("compare", "aaa", "fff"), "job fff000000000 has no result"),
+        (("compare", "aaa", "ccc"), "job ccc000000000 already compares several"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_misuse_is_one_sentence_and_exit_code_2(ask, arguments, said):
+    assert refused(ask(*arguments), said)
+
+
+def test_two_analyses_are_put_side_by_side(ask):
+    report, document = ask("compare", "aaa", "aab"), ask("compare", "aab", "aaa", "--json")
+
+    rows = {line.strip()[:13]: line for line in report.stdout.splitlines()}
+    analyses = json.loads(document.stdout)["analyses"]
+    assert (report.returncode, document.returncode) == (0, 0)
+    assert rows["maximum batch"].split()[-2:] == ["266", str(analyses["aab000000000"]["max_batch_size"])]
+    assert list(analyses) == ["aab000000000", "aaa000000000"]
+    assert analyses["aaa000000000"] == json.loads(json.dumps(analysis("bert_fp32").to_dict()))
+
+
+def test_an_analysis_compared_with_itself_is_refused(ask):
+    assert refused(ask("compare", "aaa", "aaa0"), "aaa000000000")
+
+
+@pytest.fixture(scope="module")
+def remembered(tmp_path_factory, warm_worker):
+    """What analyze says, and the history that it leaves."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('remembered')}/history.db"
+    said = [
+        run(*SMALL, "--json", MEMORYMARK_DATABASE=url),
+        run(*SMALL, "--json", "--memory-gib", "0.01", MEMORYMARK_DATABASE=url),
+        run(*SMALL, "--json", "--no-history", MEMORYMARK_DATABASE=url),
+    ]
+    store = Store(url)
+    jobs = [store.job(job.id) for job, _ in store.jobs()]
+    events = [store.events(job.id) for job in jobs]
+    store.close()
+    return said, jobs, events
+
+
+def test_an_analysis_is_remembered_with_what_happened(remembered):
+    said, jobs, events = remembered
+
+    job, happened = jobs[-1], events[-1]
+    assert (said[0].returncode, said[0].stderr) == (0, "")
+    assert (job.origin, job.state, job.target_name) == ("cli", "done", "a10")
+    assert job.result == json.loads(said[0].stdout)
+    assert job.created_at <= job.started_at <= job.finished_at
+    assert [event.number for event in happened] == list(range(1, len(happened) + 1))
+    assert {event.event for event in happened[:-1]} == {"stage", "trial"}
+    assert happened[-1].event == "result"
+
+
+def test_a_failure_is_remembered_too(remembered):
+    said, jobs, events = remembered
+
+    job = jobs[0]
+    assert said[1].returncode == 3
+    assert (job.state, job.error_kind, job.result) == ("failed", "does_not_fit", None)
+    assert job.error == json.loads(said[1].stdout)["error"]
+    assert events[0][-1].data["error"] == job.error
+
+
+def test_without_a_history_nothing_is_remembered(remembered):
+    said, jobs, _ = remembered
+
+    assert said[2].returncode == 0
+    assert json.loads(said[2].stdout)["max_batch_size"] == jobs[-1].result["max_batch_size"]
+    assert len(jobs) == 2
+
+
+def test_a_history_that_cannot_be_written_costs_no_answer(tmp_path, warm_worker):
+    (tmp_path / "file").write_text("")
+
+    result = run(*SMALL, "--json", MEMORYMARK_DATABASE=f"sqlite:///{tmp_path}/file/history.db")
+
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["model_name"] == "bert"
+    assert result.stderr.startswith("Not kept: the history ")
+    assert result.stderr.count("\n") == 1

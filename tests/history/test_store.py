@@ -1,0 +1,405 @@
+"""The history in both databases that it can be kept in."""
+
+import gc
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from records import HAPPENED, asked, compared, done, failed
+from sqlalchemy import create_engine, inspect, text
+
+from memorymark.errors import HistoryError, UsageError
+from memorymark.history import Store, default_url, migrations
+from memorymark.history.tables import metadata
+from memorymark.server.lock import only_server
+
+LATEST = max(path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("0*.py"))
+JOBS = {
+    "new": asked("http", fresh=True, time_limit_seconds=12.5),
+    "done": done(),
+    "compared": compared(),
+    "failed": failed(),
+}
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_job_comes_back_exactly_as_it_was_written(store, job):
+    store.add(job, HAPPENED)
+
+    assert store.job(job.id) == store.find(job.id) == job
+    assert store.events(job.id) == HAPPENED
+
+
+def test_what_changed_about_a_job_is_written_with_what_happened(store):
+    job = asked("http")
+    store.add(job, HAPPENED[:1])
+    running = replace(job, state="running", started_at=12.5)
+    ended = replace(done(), id=job.id, asked=job.asked, key=job.key)
+
+    store.save(running, HAPPENED[1:2])
+    assert store.job(job.id) == running
+    assert store.events(job.id) == HAPPENED[:2]
+
+    store.save(ended, HAPPENED[2:])
+    assert store.job(job.id) == ended
+    assert store.events(job.id) == HAPPENED
+
+
+def test_a_job_is_written_once(store):
+    job = asked()
+    store.add(job, HAPPENED)
+
+    with pytest.raises(HistoryError, match="cannot be used"):
+        store.add(job)
+    with pytest.raises(HistoryError, match="cannot be used"):
+        store.save(replace(job, state="running"), HAPPENED[:1])
+
+    assert store.job(job.id) == job
+    assert store.count() == 1
+
+
+def test_events_are_given_from_a_number_on(store):
+    job = asked()
+    store.add(job, HAPPENED)
+
+    assert store.events(job.id, after=1) == HAPPENED[1:]
+    assert store.events(job.id, after=3) == store.events("nothing") == []
+
+
+def test_what_is_not_there_is_not_found(store):
+    assert store.job("000000000000") is None
+    assert store.answered("0" * 64) is None
+    assert (store.jobs(), store.unfinished(), store.count()) == ([], [], 0)
+
+
+def test_the_start_of_an_id_is_enough_if_it_is_the_start_of_only_one(store):
+    first, second = asked(id="aaa000000000"), asked(id="aab000000000")
+    store.add(first)
+    store.add(second)
+
+    assert store.find("aab") == second
+    with pytest.raises(UsageError, match="several jobs begin with 'aa'; give more of the id"):
+        store.find("aa")
+    for nothing in ("b", "", "%", "_", "aaa0000000000", "aaa_"):
+        with pytest.raises(UsageError, match="the history has no job"):
+            store.find(nothing)
+
+
+def test_jobs_are_listed_latest_first_with_headlines_in_place_of_results(store):
+    made = [done(), failed(), compared()]
+    for job in made:
+        store.add(job)
+
+    listed = store.jobs()
+
+    assert [job for job, _ in listed] == [replace(job, result=None) for job in reversed(made)]
+    assert [headline for _, headline in listed] == [job.headline for job in reversed(made)]
+    assert listed[2][1]["max_batch_size"] == 266
+
+
+def test_jobs_are_listed_by_model_state_number_and_age(store):
+    models = ["bert", "gpt2", "google-bert/bert-base-uncased", "resnet"]
+    states = ["done", "failed", "queued", "done"]
+    made = [asked(model=model, state=state) for model, state in zip(models, states, strict=True)]
+    for job in made:
+        store.add(job)
+
+    def listed(**which):
+        return [made.index(job) for job, _ in store.jobs(**which)]
+
+    assert listed(model="bert") == [2, 0]
+    assert listed(state="done") == [3, 0]
+    assert listed(model="bert", state="done") == [0]
+    assert listed(limit=2) == [3, 2]
+    assert listed(limit=2, before=made[2].id) == [1, 0]
+    assert listed(before=made[0].id) == []
+    with pytest.raises(UsageError, match="the history has no job '000000000000' to look before"):
+        listed(before="000000000000")
+
+
+def test_the_latest_answer_to_a_question_is_found_by_its_key(store):
+    first, second, other = done(), done(), done(case="gpt2_fp32")
+    for job in (first, second, other, replace(failed(), key=first.key)):
+        store.add(job)
+
+    assert first.key == second.key != other.key
+    assert store.answered(first.key) == second
+    assert store.answered(other.key) == other
+
+
+def test_what_a_server_left_unfinished_is_found_in_the_order_of_its_arrival(store):
+    made = [
+        asked("http"),
+        asked("http", state="running", started_at=2.0),
+        asked("cli", state="running"),
+        asked("http", state="cancelled"),
+        asked("http", created_at=1.0),
+    ]
+    for job in made:
+        store.add(job)
+
+    assert store.unfinished() == [made[0], made[1], made[4]]
+
+
+def test_two_processes_may_use_one_history(open_store):
+    here, there = open_store(), open_store()
+    job = asked()
+
+    here.add(job, HAPPENED[:1])
+    there.save(replace(job, state="running"), HAPPENED[1:2])
+
+    assert here.job(job.id).state == "running"
+    assert here.events(job.id) == there.events(job.id) == HAPPENED[:2]
+
+
+def test_a_new_database_gets_the_tables_as_they_are_described(url, store):
+    assert tables_of(url) == ([], LATEST, {"jobs", "events", "alembic_version"})
+
+
+def tables_of(url):
+    """How the tables differ from those described, their revision and their names."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        differences, revision = compare_metadata(context, metadata), context.get_current_revision()
+        tables = set(inspect(connection).get_table_names())
+    engine.dispose()
+    return differences, revision, tables
+
+
+def test_opening_a_history_again_keeps_what_is_in_it(open_store):
+    job = done()
+    first = open_store()
+    first.add(job, HAPPENED)
+    first.close()
+
+    again = open_store()
+
+    assert again.job(job.id) == job
+    assert again.events(job.id) == HAPPENED
+
+
+# What 0001 made, written down once: whatever comes after must still read it.
+SCHEMA_0001 = """
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+INSERT INTO alembic_version VALUES ('0001');
+CREATE TABLE jobs (
+    number INTEGER NOT NULL PRIMARY KEY, id VARCHAR(32) NOT NULL, origin VARCHAR(16) NOT NULL,
+    model TEXT NOT NULL, target TEXT NOT NULL, state VARCHAR(16) NOT NULL, key VARCHAR(64) NOT NULL,
+    question JSON NOT NULL, created_at FLOAT NOT NULL, started_at FLOAT, finished_at FLOAT, error TEXT,
+    error_kind VARCHAR(32), headline JSON, result JSON, versions JSON NOT NULL, machine JSON NOT NULL,
+    UNIQUE (id));
+CREATE INDEX jobs_by_key ON jobs (key, state);
+CREATE INDEX jobs_by_model ON jobs (model);
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE TABLE events (
+    job_id VARCHAR(32) NOT NULL REFERENCES jobs (id), number INTEGER NOT NULL, event VARCHAR(16) NOT NULL,
+    data JSON NOT NULL, at FLOAT NOT NULL, PRIMARY KEY (job_id, number));
+INSERT INTO jobs VALUES (
+    1, 'abcabcabcabc', 'cli', 'bert', 'auto', 'failed', 'k', '{"request": {"model": "bert", "seq_len": null,
+    "image_size": null, "small": null, "recipe": {"precision": "fp32", "optimizer": "adamw", "fused": false,
+    "gradient_checkpointing": false, "train_mode": true, "loss": "model", "accumulation_steps": 1, "compile": false,
+    "tf32": false, "channels_last": false}, "target": {"device": "auto", "gpu": null, "memory_cap_bytes": null}},
+    "current_batch_size": 16, "max_batch": null, "margin": 0.05, "usage": {"hours_per_run": 2.0,
+    "runs_per_year": 100.0, "people": 1}, "price_per_hour": null, "all_gpus": false}', 1.5, 2.5, 3.5, 'no.', 'worker',
+    'null', 'null', '{"torch": "2.6.0"}', '{"host": "old"}');
+INSERT INTO events VALUES ('abcabcabcabc', 1, 'error', '{"state": "failed"}', 3.5);
+"""
+
+
+def test_a_history_of_the_first_release_is_kept_whole(tmp_path):
+    path = tmp_path / "history.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA_0001)
+    connection.close()
+
+    store = Store(f"sqlite:///{path}")
+    job, events = store.find("abc"), store.events("abcabcabcabc")
+    store.close()
+
+    assert tables_of(f"sqlite:///{path}") == ([], LATEST, {"jobs", "events", "alembic_version"})
+    assert (job.state, job.created_at, job.error, job.machine) == ("failed", 1.5, "no.", {"host": "old"})
+    assert (job.question.request.model, job.question.margin, job.result) == ("bert", 0.05, None)
+    assert [(event.number, event.event, event.at) for event in events] == [(1, "error", 3.5)]
+
+
+def test_a_history_of_a_later_release_is_refused_in_a_sentence(url, store):
+    with store.connection() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.commit()
+    store.close()
+
+    with pytest.raises(HistoryError, match=r"history .*\.$"):
+        Store(url)
+    gc.collect()  # what was left open would be noticed here, and warnings are errors
+
+
+def test_processes_that_open_a_new_history_at_the_same_time_all_can(url):
+    code = "import sys; from memorymark.history import Store; input(); Store(sys.argv[1]).close()"
+    several = [
+        subprocess.Popen([sys.executable, "-c", code, url], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = []
+    for process in several:  # all have imported what they need and wait for the word
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in several:
+        said.append(process.communicate(timeout=60)[1])
+
+    assert [process.returncode for process in several] == [0] * 4, said
+
+
+def test_a_sqlite_history_survives_a_power_cut_and_lets_others_read(tmp_path):
+    store = Store(f"sqlite:///{tmp_path}/history.db")
+
+    with store.connection() as connection:
+        found = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    store.close()
+
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_folders_on_the_way_are_made(tmp_path):
+    Store(f"sqlite:///{tmp_path}/a/b/history.db").close()
+
+    assert (tmp_path / "a" / "b" / "history.db").is_file()
+
+
+def test_where_the_history_is_can_be_said_in_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMORYMARK_DATABASE", "sqlite:///somewhere.db")
+    assert default_url() == "sqlite:///somewhere.db"
+
+    monkeypatch.delenv("MEMORYMARK_DATABASE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_url().startswith("sqlite:///")
+    assert default_url().endswith("memorymark/history.db")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "'nonsense' is no database URL"),
+        ("", "is no database URL"),
+        ("sqlite://", "the history needs a file"),
+        ("sqlite:///:memory:", "the history needs a file"),
+        ("oracle://host/name", "there is no driver for oracle here"),
+        ("bogus://host/name", "there is no driver for bogus here"),
+    ],
+)
+def test_what_is_no_database_is_refused(url, said):
+    with pytest.raises(UsageError, match=said):
+        Store(url)
+
+
+@pytest.mark.parametrize("kind", ["folder is a file", "file is a folder", "file is no database"])
+def test_a_file_that_cannot_be_used_is_told_in_a_sentence(tmp_path, kind):
+    path = tmp_path / "history.db"
+    if kind == "folder is a file":
+        path.write_text("")
+        path = path / "history.db"
+    elif kind == "file is a folder":
+        path.mkdir()
+    else:
+        path.write_text("this is text, and no database at all " * 100)
+
+    with pytest.raises(HistoryError, match=r"^the history .*\.$"):
+        Store(f"sqlite:///{path}")
+
+
+@contextmanager
+def unprivileged():
+    """Root may write everywhere; so that a closed folder is closed, the tests are nobody for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+@pytest.mark.parametrize("kind", ["folder", "new folder", "file"])
+def test_what_may_not_be_written_is_told_in_a_sentence(public_folder, kind):
+    closed = public_folder / "closed"
+    closed.mkdir()
+    if kind == "file":
+        Store(f"sqlite:///{closed}/history.db").close()
+        (closed / "history.db").chmod(0o444)
+    closed.chmod(0o555)
+    path = closed / "new" / "history.db" if kind == "new folder" else closed / "history.db"
+
+    def write():
+        store = Store(f"sqlite:///{path}")
+        try:
+            store.add(done())
+        finally:
+            store.close()
+
+    with unprivileged(), pytest.raises(HistoryError, match=r"^the history .*\.$") as raised:
+        write()
+    closed.chmod(0o755)
+
+    assert str(path.parent) in str(raised.value)
+
+
+def test_a_server_that_is_not_there_is_told_in_a_sentence_without_the_password():
+    pytest.importorskip("psycopg")
+
+    with pytest.raises(HistoryError, match="the history in postgresql") as raised:
+        Store("postgresql+psycopg://someone:topsecret@127.0.0.1:1/history")
+
+    assert "topsecret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_plain_url_of_a_postgresql_server_is_enough(postgres):
+    store = Store(postgres.replace("postgresql+psycopg", "postgresql"))
+
+    assert store.count() == 0
+    store.close()
+
+
+def test_only_one_server_at_a_time_works_on_a_history(open_store):
+    first, second = open_store(), open_store()
+
+    with (
+        only_server(first),
+        pytest.raises(UsageError, match="another server already works on this history"),
+        only_server(second),
+    ):
+        pass
+    with only_server(second):
+        pass
+
+
+def test_a_server_that_died_does_not_keep_its_history(url, open_store):
+    code = (
+        "import sys; from memorymark.history import Store; from memorymark.server.lock import only_server\n"
+        "with only_server(Store(sys.argv[1])): print('mine', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        try:
+            assert other.stdout.readline() == "mine\n"
+            with pytest.raises(UsageError, match="another server"), only_server(open_store()):
+                pass
+        finally:
+            other.kill()
+            other.wait()
+
+    with only_server(open_store()):
+        pass

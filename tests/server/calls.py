@@ -1,0 +1,103 @@
+"""Calls a service over a real connection and reads what comes back."""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPMessage
+from pathlib import Path
+
+PATIENCE_SECONDS = 90
+# A prediction that a warm worker answers in about a second.
+QUICK = {"model_name": "bert", "small": True, "gpu": "a10", "seq_len": 16}
+# One that keeps a worker busy for longer than any test looks at it.
+SLOW = {"model_name": "gpt2", "all_gpus": True, "fresh": True}
+MEASURED = {"model_name": "bert", "device": "cpu", "seq_len": 8, "max_batch": 2}
+TOKEN = "0123456789abcdef-a-token"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Caller:
+    """Makes each call on a connection of its own."""
+
+    def __init__(self, port, **headers):
+        self.port, self._headers = port, headers
+
+    def __call__(self, method, path, body=None, **headers):
+        """Keyword arguments are headers: ``Last_Event_ID`` is sent as ``Last-Event-ID``."""
+        sent = {name.replace("_", "-"): value for name, value in {**self._headers, **headers}.items()}
+        if isinstance(body, dict | list):
+            body = json.dumps(body)
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self("GET", path, **headers)
+
+    def post(self, path, body, **headers):
+        return self("POST", path, body, **headers)
+
+    def delete(self, path, **headers):
+        return self("DELETE", path, **headers)
+
+    def submit(self, body):
+        """The id of a new job."""
+        return self.post("/jobs", body).json["job"]["id"]
+
+    def job(self, job_id):
+        return self.get(f"/jobs/{job_id}").json["job"]
+
+    def finished(self, job_id):
+        """The job, once nothing more happens to it."""
+        wait_until(lambda: self.job(job_id)["state"] not in ("queued", "running"))
+        return self.job(job_id)
+
+    def events(self, job_id, after=0):
+        return self.get(f"/jobs/{job_id}/events?after={after}", Accept="application/json").json["events"]
+
+
+def sent_events(body):
+    """The events of a stream's text, whose fields must agree with each other."""
+    events = []
+    for block in body.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "data" in fields:
+            event = json.loads(fields["data"])
+            assert (fields["id"], fields["event"]) == (str(event["id"]), event["event"])
+            events.append(event)
+    return events
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+        # A process that ended and that nobody has asked about is still listed, on Linux as Z.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return not Path("/proc/self").exists()

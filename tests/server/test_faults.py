@@ -1,0 +1,594 @@
+"""What goes wrong in the field, done to a real service: afterwards it answers, and nothing is lost or left behind."""
+
+import http.client
+import os
+import random
+import resource
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+from faults_service import (
+    LONG,
+    MARK_VARIABLE,
+    PATIENCE_SECONDS,
+    SHORT,
+    SLOW,
+    Caller,
+    Watcher,
+    assert_sentence,
+    assert_well,
+    end_workers,
+    is_running,
+    quick,
+    server_on,
+    start_server,
+    wait_until,
+    workers,
+)
+
+import memorymark as mm
+from memorymark.history import Store, new_job
+from memorymark.question import Question
+from memorymark.server.live_job import LiveJob
+from memorymark.server.serve import running
+from memorymark.server.settings import Settings
+from memorymark.units import MIB
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+
+MAX_WATCHERS = 8
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service in this process, which the tests break one after the other."""
+    mark, threads = uuid.uuid4().hex, set(threading.enumerate())
+    folder = tmp_path_factory.mktemp("history")
+    settings = Settings(
+        port=0,
+        database=f"sqlite:///{folder / 'history.db'}",
+        max_watchers=MAX_WATCHERS,
+        heartbeat_seconds=0.2,
+        prediction_workers=1,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK_VARIABLE, mark)
+        try:
+            with running(settings) as started:
+                caller = Caller(started.port, mark)
+                caller.database = folder / "history.db"
+                yield caller
+            assert workers(mark) == set()
+            wait_until(lambda: set(threading.enumerate()) <= threads)
+        finally:
+            end_workers(mark)
+
+
+# The worker
+
+
+def test_a_worker_killed_in_a_trial_fails_its_job_and_no_other(service):
+    job_id = service.submit(SLOW)
+    watcher = Watcher(service.port, job_id)
+    watcher.wait_for("trial")
+    pid = service.busy_pid(job_id)
+
+    os.kill(pid, signal.SIGKILL)
+
+    job = service.finished(job_id)
+    assert (job["state"], job["error_kind"]) == ("failed", "worker")
+    assert job["error"].startswith("the worker was killed (signal 9)")
+    assert_sentence(job["error"])
+    assert watcher.ended()["data"]["error_kind"] == "worker"
+    assert not is_running(pid)
+    assert_well(service)
+
+
+@contextmanager
+def memory_group(pid, limit_bytes):
+    """Has the kernel kill a process once it has taken so much more memory."""
+    first = Path("/sys/fs/cgroup/memory")
+    parent, name = (first, "memory.limit_in_bytes") if first.exists() else (Path("/sys/fs/cgroup"), "memory.max")
+    group = parent / f"memorymark-{uuid.uuid4().hex[:8]}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no memory limits can be set here: {error}")
+    try:
+        (group / name).write_text(str(limit_bytes))
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        group.rmdir()
+        pytest.skip(f"no memory limits can be set here: {error}")
+    try:
+        yield
+    finally:
+        wait_until(lambda: (group / "cgroup.procs").read_text() == "")
+        group.rmdir()
+
+
+def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reason(service):
+    pid = service.warm_pid("cpu")
+
+    with memory_group(pid, 128 * MIB):
+        job_id = service.submit(SLOW)
+        watcher = Watcher(service.port, job_id)
+        job = service.finished(job_id)
+
+    assert (job["state"], job["error_kind"]) == ("failed", "worker")
+    assert "the host ran out of memory; free some, or lower max_batch." in job["error"]
+    assert_sentence(job["error"])
+    assert watcher.ended()["event"] == "error"
+    assert not is_running(pid)
+    assert_well(service)
+
+
+def limit_address_space(pid, room_bytes):
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + room_bytes
+    resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
+
+
+def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(service):
+    pid = service.warm_pid("cpu")
+    limit_address_space(pid, 128 * MIB)
+
+    job_id = service.submit(SLOW)
+    watcher = Watcher(service.port, job_id)
+    trial = wait_until(lambda: next((trial for trial in watcher.trials() if not trial["fits"]), None))
+    service.cancel(job_id)
+
+    assert trial["failure"]["kind"] == "memory"
+    assert watcher.ended()["event"] == "error"
+    assert not is_running(pid)
+    assert_well(service)
+
+
+def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(service):
+    pid = service.warm_pid("cpu")
+    limit_address_space(pid, 0)
+
+    job_id = service.submit(SLOW)
+    watcher = Watcher(service.port, job_id)
+    job = service.finished(job_id)
+
+    assert (job["state"], job["error_kind"] in ("worker", "does_not_fit")) == ("failed", True)
+    assert "\n" not in job["error"]
+    assert watcher.ended()["event"] == "error"
+    assert_well(service)
+
+
+def test_a_worker_that_hangs_is_ended_by_the_time_limit(service):
+    job_id = service.submit(LONG, time_limit=3)
+    watcher = Watcher(service.port, job_id)
+    pid = service.busy_pid(job_id)
+
+    os.kill(pid, signal.SIGSTOP)
+
+    job = service.finished(job_id)
+    assert (job["state"], job["error_kind"]) == ("failed", "time_limit")
+    assert job["error"].startswith("it took longer than its limit of 3 s; ask with a longer time_limit")
+    assert_sentence(job["error"])
+    assert watcher.ended()["data"]["error_kind"] == "time_limit"
+    assert not is_running(pid)
+    assert_well(service)
+
+
+def test_a_worker_that_dies_while_it_waits_costs_no_job(service):
+    pid = service.warm_pid("prediction-0")
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+    job = service.finished(service.submit(quick()))
+
+    assert job["state"] == "done"
+    assert service.warm_pid("prediction-0") != pid
+    assert_well(service)
+
+
+def test_a_cancelled_job_gives_its_worker_up_and_the_lane_takes_the_next(service):
+    job_id, next_id = service.submit(SLOW), service.submit(SHORT, seq_len=9)
+    watcher, next_watcher = Watcher(service.port, job_id), Watcher(service.port, next_id)
+    watcher.wait_for("trial")
+    pid = service.busy_pid(job_id)
+    assert service.job(next_id)["position"] == 1
+
+    cancelled = service.cancel(job_id)
+
+    assert (cancelled["state"], cancelled["error_kind"]) == ("cancelled", None)
+    assert not is_running(pid)
+    assert watcher.ended()["data"]["state"] == "cancelled"
+    assert service.finished(next_id)["state"] == "done"
+    assert next_watcher.ended()["event"] == "result"
+    assert_well(service)
+
+
+# Watchers
+
+
+def open_stream(port, job_id):
+    """A socket on which a stream has begun."""
+    watching = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
+    watching.sendall(f"GET /jobs/{job_id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    said = b""
+    while b"event: state" not in said:
+        said += watching.recv(4096)
+    return watching
+
+
+def threads_that_watch():
+    """How many threads wait for events."""
+    count = 0
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code is LiveJob.watch.__code__:
+                count += 1
+                break
+            frame = frame.f_back
+    return count
+
+
+def test_watchers_that_go_away_without_a_word_make_room_for_others(service):
+    job_id = service.submit(SLOW)
+    patient = Watcher(service.port, job_id)
+    patient.wait_for("state")
+    for _ in range(3):
+        with ExitStack() as streams:
+            for _ in range(MAX_WATCHERS - 1):
+                streams.enter_context(open_stream(service.port, job_id))
+            assert service.watchers() == MAX_WATCHERS
+            assert service.call("GET", f"/jobs/{job_id}/events", Accept="text/event-stream")[0] == 429
+        wait_until(lambda: service.watchers() == 1)
+
+    service.cancel(job_id)
+
+    assert patient.ended()["data"]["state"] == "cancelled"
+    wait_until(lambda: threads_that_watch() == 0)
+    assert_well(service)
+
+
+def test_a_watcher_who_reads_slowly_gets_the_last_event_too(tmp_path):
+    question = Question(request=mm.Request(model="bert", target=mm.Target(gpu="a10")))
+    with closing(Store(f"sqlite:///{tmp_path / 'history.db'}")) as store:
+        live = LiveJob(new_job(question, "http"), store, max_seconds=1)
+        live.add()
+        stream = live.watch(0, heartbeat_seconds=0.1)
+        heard = [event.event for event in next(stream)]
+
+        live.tell("state", {"state": "running"}, state="running")
+        live.tell("error", {}, state="failed", error="it failed.")  # while what came before is still being sent
+        heard += [event.event for happened in stream for event in happened]
+
+    assert heard == ["state", "state", "error"]
+
+
+def test_a_stream_tells_a_failure_in_the_words_of_the_job(service):
+    job_id = service.submit(quick(), memory_gib=0.001)
+    watcher = Watcher(service.port, job_id)
+    job = service.finished(job_id)
+
+    assert (job["state"], job["error_kind"]) == ("failed", "does_not_fit")
+    assert watcher.ended()["data"] == {"state": "failed", "error": job["error"], "error_kind": "does_not_fit"}
+
+
+def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
+    question = Question(request=mm.Request(model="bert", target=mm.Target(gpu="a10")))
+    database = tmp_path / "history.db"
+    with closing(Store(f"sqlite:///{database}")) as store:
+        live = LiveJob(new_job(question, "http"), store, max_seconds=1)
+        live.add()
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody else can write now
+            teller = threading.Thread(target=live.tell, args=["result", {}], kwargs={"state": "done", "result": {}})
+            teller.start()
+            teller.join(0.5)
+            state_meanwhile = live.job.state
+            other.execute("ROLLBACK")
+        teller.join(PATIENCE_SECONDS)
+
+        assert state_meanwhile == "queued"
+        assert (live.job.state, store.job(live.job.id).state) == ("done", "done")
+
+
+# A worker that is not ready yet
+
+
+@contextmanager
+def starting_worker(service):
+    """The process id of a worker of the CPU lane that is not ready yet."""
+    service.warm_pid("cpu")
+    job_id = service.submit(SLOW)
+    others = {service.busy_pid(job_id), service.warm_pid("prediction-0")}
+    service.cancel(job_id)  # which ends its worker, so that the lane gets itself another
+    pid = wait_until(lambda: next(iter(workers(service.mark) - others), None))
+    assert service.lane("cpu")["state"] == "starting"
+    try:
+        yield pid
+    finally:
+        if is_running(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_that_hangs_while_it_starts_is_no_excuse_for_the_time_limit(service):
+    with starting_worker(service) as pid:
+        os.kill(pid, signal.SIGSTOP)
+        job_id = service.submit(SHORT, time_limit=2)
+
+        job = service.finished(job_id, seconds=20)
+
+    assert (job["state"], job["error_kind"]) == ("failed", "time_limit")
+    assert_well(service)
+
+
+def test_a_job_whose_worker_hangs_while_it_starts_can_be_cancelled(service):
+    with starting_worker(service) as pid:
+        os.kill(pid, signal.SIGSTOP)
+        job_id = service.submit(SHORT)
+        wait_until(lambda: service.job(job_id)["state"] == "running")
+
+        job = service.cancel(job_id)
+
+    assert job["state"] == "cancelled"
+    assert_well(service)
+
+
+def test_a_worker_that_dies_while_it_starts_costs_no_later_job(service):
+    with starting_worker(service) as pid:
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: service.lane("cpu")["state"] != "starting")
+
+    job = service.finished(service.submit(SHORT))
+
+    assert (job["state"], job["error"]) == ("done", None)
+    assert_well(service)
+
+
+# The history
+
+
+def test_a_job_deleted_from_the_database_while_it_runs_does_not_stop_the_lane(service):
+    job_id = service.submit(LONG)
+    Watcher(service.port, job_id).wait_for("stage")
+    with closing(sqlite3.connect(service.database, timeout=PATIENCE_SECONDS)) as connection:
+        connection.execute("DELETE FROM events WHERE job_id = ?", [job_id])
+        connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
+        connection.commit()
+
+    assert service.finished(service.submit(quick()))["state"] == "done"
+    assert_well(service)
+
+
+@contextmanager
+def small_disk(folder):
+    """A file system of 8 MiB that is mounted on a folder."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "memorymark-test", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def filled(disk):
+    """No byte is free on the disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def assert_refused_for_now(service):
+    status, document, headers = service.call("POST", "/jobs", quick())
+    assert (status, document["status"]) == (503, "error")
+    assert_sentence(document["error"])
+    assert int(headers["Retry-After"]) > 0
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    """A small disk with a server's history on it."""
+    with small_disk(tmp_path_factory.mktemp("disk")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def server(disk):
+    """The server on the small disk; ``restart`` puts another in its place."""
+    with ExitStack() as servers:
+        place = Restartable(disk / "history.db", servers)
+        yield place
+
+
+class Restartable:
+    def __init__(self, database, servers):
+        self._database, self._servers = database, servers
+        self.now = servers.enter_context(server_on(database))
+
+    def restart(self):
+        self.now.stop()
+        assert self.now.process.returncode == 0
+        assert workers(self.now.mark) == set()
+        self.now = self._servers.enter_context(server_on(self._database))
+        return self.now
+
+
+def test_a_full_disk_is_told_by_the_health_of_an_idle_server_too(server, disk):
+    with filled(disk):
+        assert_refused_for_now(server.now)
+        health = server.now.health()
+        assert (health["status"], "disk" in (health["problem"] or "")) == ("degraded", True)
+
+    wait_until(lambda: server.now.health()["status"] == "ok")
+    assert_well(server.now)
+
+
+def test_a_job_that_ends_on_a_full_disk_is_written_when_there_is_room(server, disk):
+    before = server.now.finished(server.now.submit(quick()))
+    job_id = server.now.submit(LONG)
+    watcher = Watcher(server.now.port, job_id)
+    watcher.wait_for("stage")
+    with filled(disk):
+        assert_refused_for_now(server.now)
+        job = server.now.finished(job_id)
+        assert job["state"] == "done"
+        assert watcher.ended()["data"] == job["result"]
+        health = server.now.health()
+        assert health["status"] == "degraded"
+        assert "is the disk full?" in health["problem"]
+        assert_refused_for_now(server.now)
+        assert server.now.job(before["id"]) == before
+    wait_until(lambda: server.now.health()["status"] == "ok")
+    assert_well(server.now)
+
+    after = server.restart()
+
+    assert after.job(job_id) == job
+    assert after.job(before["id"]) == before
+    assert after.events(job_id) == watcher.events
+    assert_well(after)
+
+
+def test_a_server_stopped_as_soon_as_there_is_room_has_written_everything(server, disk):
+    job_id = server.now.submit(LONG, batch_size=8)
+    watcher = Watcher(server.now.port, job_id)
+    watcher.wait_for("stage")
+    with filled(disk):
+        job = server.now.finished(job_id)
+        assert server.now.health()["status"] == "degraded"
+
+    after = server.restart()
+
+    assert after.job(job_id) == job
+    assert after.events(job_id) == watcher.events
+    assert_well(after)
+
+
+# The server
+
+
+def test_a_server_that_is_killed_leaves_no_worker_and_the_next_goes_on(tmp_path):
+    database = tmp_path / "history.db"
+    with server_on(database) as server:
+        done = server.finished(server.submit(quick()))
+        running_id = server.submit(LONG)
+        watcher = Watcher(server.port, running_id)
+        watcher.wait_for("stage")
+        waiting = [server.submit(quick()) for _ in range(3)]
+        assert [server.job(job_id)["position"] for job_id in waiting] == [1, 2, 3]
+        assert len(workers(server.mark)) == 1
+
+        server.kill()
+
+        watcher.join(PATIENCE_SECONDS)
+        wait_until(lambda: workers(server.mark) == set())
+
+    with server_on(database) as server:
+        rest = Watcher(server.port, running_id, after=len(watcher.events))
+        assert server.job(done["id"]) == done
+        interrupted = server.job(running_id)
+        assert (interrupted["state"], interrupted["error_kind"]) == ("interrupted", "stopped")
+        assert_sentence(interrupted["error"])
+        assert rest.ended()["data"]["state"] == "interrupted"
+        assert server.events(running_id) == watcher.events + rest.events
+        for job_id in waiting:
+            resumed = Watcher(server.port, job_id)
+            assert server.finished(job_id)["state"] == "done"
+            assert resumed.ended()["event"] == "result"
+        assert_well(server)
+
+
+def test_a_second_server_on_the_same_history_is_refused_until_the_first_is_gone(tmp_path):
+    database = tmp_path / "history.db"
+    with server_on(database) as first:
+        mark = uuid.uuid4().hex
+        second = start_server(database, mark)
+        said, complaint = second.communicate(timeout=PATIENCE_SECONDS)
+
+        assert (second.returncode, said) == (2, "")
+        assert complaint.splitlines()[-1].endswith(
+            "another server already works on this history; stop it, or give this one its own with --database."
+        )
+        assert "Traceback" not in complaint
+        assert workers(mark) == set()
+        assert_well(first)
+
+        first.kill()
+
+        with server_on(database) as third:
+            assert_well(third)
+        wait_until(lambda: workers(first.mark) == set())
+
+
+ROUNDS, MOST_UNFINISHED = 5, 5
+
+
+def ask_until_gone(server, moments):
+    """The jobs that a server acknowledged and those that it showed as done, until it is killed at some moment."""
+    acknowledged, done, killer = [], {}, threading.Timer(moments.uniform(0.0, 1.5), server.process.kill)
+    try:
+        while True:
+            if len(acknowledged) < len(done) + MOST_UNFINISHED:
+                acknowledged.append(server.submit(quick()))
+            for job_id in set(acknowledged) - set(done):
+                job = server.job(job_id)
+                if job["state"] == "done":
+                    done[job_id] = job
+            if done and killer.ident is None:
+                killer.start()
+            time.sleep(0.05)
+    except (OSError, http.client.HTTPException):
+        if killer.ident is None:  # it died by itself
+            raise
+        killer.join()
+    return acknowledged, done
+
+
+def test_no_job_is_lost_however_often_the_server_is_killed(tmp_path):
+    moments = random.Random(5001)
+    acknowledged, seen_done = [], {}
+    for _ in range(ROUNDS):
+        with server_on(tmp_path / "history.db") as server:
+            more, done = ask_until_gone(server, moments)
+        assert server.process.returncode == -signal.SIGKILL
+        acknowledged += more
+        seen_done |= done
+
+    assert len(seen_done) >= ROUNDS
+    with server_on(tmp_path / "history.db") as server:
+        states = [server.finished(job_id)["state"] for job_id in acknowledged]
+        assert set(states) <= {"done", "interrupted"}
+        assert states.count("interrupted") <= ROUNDS
+        for job in seen_done.values():
+            assert server.job(job["id"]) == job
+        for job_id in acknowledged:
+            events = server.events(job_id)
+            assert [event["id"] for event in events] == list(range(1, len(events) + 1))
+            assert [event["event"] for event in events].count("result") == (server.job(job_id)["state"] == "done")
+        assert_well(server)
+        server.stop()
+    with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

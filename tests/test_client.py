@@ -1,0 +1,454 @@
+"""The client against the real service, and against what is none."""
+
+import json
+import socket
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import waitress.server
+
+import memorymark as mm
+from memorymark import client as client_module
+from memorymark import engine
+from memorymark.catalog import all_gpus, all_models
+from memorymark.cli import main
+from memorymark.client import Client
+from memorymark.errors import QueueFullError, ServerError, StoppedError
+from memorymark.events import StageStarted, TrialFinished
+from memorymark.history import Store, default_url
+from memorymark.question import Question
+from memorymark.render.terminal import print_analysis
+from memorymark.server.app import create_app
+from memorymark.server.jobs import Jobs
+from memorymark.server.lane import Lane
+from memorymark.server.serve import running
+from memorymark.server.settings import Settings
+from memorymark.server.warm_workers import WarmWorkers
+
+REQUEST = mm.Request(model="bert", small=True, seq_len=16, target=mm.Target(gpu="a10"))
+QUESTION = Question(request=REQUEST)
+TOO_LARGE = Question(request=replace(REQUEST, target=mm.Target(gpu="a10", memory_cap_bytes=10 * 2**20)))
+TOKEN = "0123456789abcdef-a-token"
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    database = f"sqlite:///{tmp_path_factory.mktemp('client')}/history.db"
+    with running(Settings(port=0, database=database, prediction_workers=1)) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def url(service):
+    return f"http://127.0.0.1:{service.port}"
+
+
+@pytest.fixture(scope="module")
+def client(url):
+    return Client(url)
+
+
+@pytest.fixture
+def idle_jobs(tmp_path):
+    """A line that nobody works on and that takes two jobs."""
+    jobs = Jobs(
+        Store(f"sqlite:///{tmp_path}/idle.db"),
+        [Lane("prediction-0", WarmWorkers(reuse=True))],
+        queue_size=2,
+        max_seconds=60.0,
+    )
+    yield jobs
+    jobs.stop()
+    jobs.store.close()
+
+
+@contextmanager
+def served(jobs, **settings):
+    """The address of one more server for the same jobs, with settings of its own."""
+    settings.setdefault("heartbeat_seconds", 0.02)
+    app = create_app(jobs, Settings(**settings))
+    server = waitress.server.create_server(app, host="127.0.0.1", port=0, threads=8, asyncore_use_poll=True)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}"
+    finally:
+        server.task_dispatcher.shutdown()
+        server.close()
+        thread.join(PATIENCE_SECONDS)
+
+
+def without_seconds(analysis):
+    return replace(analysis, seconds={}, info=replace(analysis.info, seconds={}))
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.02)
+
+
+def test_an_answer_is_the_one_that_the_engine_gives_here(client):
+    heard = []
+
+    there = client.answer(QUESTION, on_event=heard.append)
+
+    trials = [event.trial for event in heard if isinstance(event, TrialFinished)]
+    stages = [event.stage for event in heard if isinstance(event, StageStarted)]
+    assert without_seconds(there) == without_seconds(engine.answer(QUESTION))
+    assert trials == there.trials
+    assert heard[0] == StageStarted("start", "waiting in line")
+    assert stages == ["start", "start", "search", "throughput"]
+
+
+def test_what_is_already_known_is_answered_at_once_unless_it_shall_be_fresh(client):
+    known, heard = client.answer(QUESTION), []
+
+    again = client.answer(QUESTION, on_event=heard.append)
+    fresh = client.answer(QUESTION, fresh=True, on_event=heard.append)
+
+    assert again == known
+    assert without_seconds(fresh) == without_seconds(known)
+    assert [event.trial for event in heard if isinstance(event, TrialFinished)] == fresh.trials
+
+
+def test_a_comparison_comes_back_as_one(client):
+    question = Question(request=replace(REQUEST, target=mm.Target()), all_gpus=True)
+
+    comparison = client.answer(question)
+
+    assert comparison.analyses.keys() == {entry.id for entry in all_gpus()}
+    assert without_seconds(comparison.analyses["a10"]).trials == client.answer(QUESTION).trials
+
+
+def test_the_facts_of_a_service(client):
+    assert client.health()["status"] == "ok"
+    assert [model["id"] for model in client.models()] == [entry.id for entry in all_models()]
+    assert [gpu["id"] for gpu in client.gpus()] == [entry.id for entry in all_gpus()]
+
+
+def test_a_job_is_submitted_looked_at_and_listed(client):
+    job = client.submit(QUESTION, fresh=True)
+
+    events = list(client.events(job.id))
+    ended, listed = client.job(job.id), client.jobs(model="bert", state="done", limit=1)
+    assert not job.is_finished
+    assert (ended.state, ended.error, ended.is_finished) == ("done", None, True)
+    assert ended.result() == mm.Analysis.from_dict(events[-1]["data"])
+    assert [one.id for one in listed] == [job.id]
+    assert client.jobs(before=job.id, limit=1)[0].id != job.id
+    assert list(client.events(job.id, after=len(events) - 1)) == events[-1:]
+    assert list(client.events(job.id, after=len(events))) == []
+
+
+def test_a_job_that_is_cancelled_has_no_answer(idle_jobs):
+    with served(idle_jobs) as url:
+        client = Client(url)
+        job = client.submit(QUESTION)
+
+        with pytest.raises(StoppedError, match=f"job {job.id} is still queued"):
+            job.result()
+        cancelled = client.cancel(job.id)
+
+        assert (cancelled.state, client.job(job.id)) == ("cancelled", cancelled)
+        with pytest.raises(StoppedError, match="cancelled"):
+            cancelled.result()
+        assert client.cancel(job.id) == cancelled
+
+
+def test_what_does_not_fit_is_raised_as_here_with_what_was_tried(client):
+    with pytest.raises(mm.DoesNotFitError, match=r"does not train within 10\.0 MiB even at batch 1") as raised:
+        client.answer(TOO_LARGE)
+
+    assert raised.value.trials
+    assert not any(trial.fits for trial in raised.value.trials)
+
+
+def test_what_cannot_be_predicted_is_raised_as_here(client):
+    with pytest.raises(mm.CannotPredictError, match=r"torch\.compile"):
+        client.answer(Question(request=replace(REQUEST, recipe=mm.Recipe(compile=True))))
+
+
+def test_what_the_service_refuses_is_a_usage_error_with_its_sentence(client):
+    with pytest.raises(mm.UsageError, match="there is no cuda:99 here, only cpu"):
+        client.submit(Question(request=mm.Request(model="bert", target=mm.Target(device="cuda:99"))))
+    with pytest.raises(mm.UsageError, match="there is nothing here"):
+        client.job("000000000000")
+    with pytest.raises(mm.UsageError, match="unknown model 'brt'"):
+        client.jobs(model="brt")
+    with pytest.raises(mm.UsageError):
+        client.job("../health")
+
+
+def test_a_job_beyond_its_limit_is_stopped(client):
+    with pytest.raises(StoppedError, match=r"longer than its limit of 0\.2 s"):
+        client.answer(Question(request=mm.Request(model="gpt2", target=mm.Target(gpu="t4"))), time_limit_seconds=0.2)
+
+
+def test_a_full_line_is_an_error_of_its_own(idle_jobs):
+    with served(idle_jobs) as url:
+        client = Client(url)
+        for tokens in (8, 9):
+            client.submit(Question(request=mm.Request(model="bert", seq_len=tokens)))
+
+        with pytest.raises(QueueFullError, match="2 jobs are waiting and no more are taken"):
+            client.submit(QUESTION)
+
+
+def test_the_token_may_come_from_the_variable(service, monkeypatch):
+    with served(service.jobs, token=TOKEN) as url:
+        with pytest.raises(mm.UsageError, match="wants a token"):
+            Client(url).models()
+        with pytest.raises(mm.UsageError, match="wants a token"):
+            Client(url, token="another-token-0123456789").models()
+        assert Client(url, token=TOKEN).models()
+
+        monkeypatch.setenv("MEMORYMARK_TOKEN", TOKEN)
+        assert Client(url).models()
+
+
+@pytest.mark.parametrize("token", ["a-token\n", "a-token\r\nHost: evil.example", "日本語のトークン"], ids=ascii)
+def test_a_token_that_cannot_be_sent_is_told_in_a_sentence(url, token):
+    with pytest.raises(mm.UsageError, match="token"):
+        Client(url, token=token).health()
+
+
+@pytest.mark.parametrize("given", ["127.0.0.1:{port}", "http://127.0.0.1:{port}/", "http://localhost:{port}"])
+def test_an_address_may_be_written_in_several_ways(service, given):
+    assert Client(given.format(port=service.port)).health()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "given", ["", "ftp://host", "http://", "file:///etc/passwd", "http://host:port", "http://[::1"]
+)
+def test_what_is_no_address_is_refused(given):
+    with pytest.raises(mm.UsageError, match="is no address of a server"):
+        Client(given)
+
+
+def test_where_no_server_is_the_error_says_what_to_do():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    with pytest.raises(ServerError, match=f"no server answers at http://127.0.0.1:{port} .*`memorymark serve`"):
+        Client(f"127.0.0.1:{port}").health()
+
+
+@contextmanager
+def pretender(answer):
+    """A server of something else; ``answer`` writes what it says to each call."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer(self)
+
+        do_POST = do_DELETE = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def says(status, body, kind="application/json"):
+    def answer(handler):
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def cut_short(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"status"')
+
+
+PRETENDERS = {
+    "page": says(200, b"<html></html>", "text/html"),
+    "empty": says(200, b""),
+    "other JSON": says(200, b"{}"),
+    "list": says(200, b"[]"),
+    "error page": says(404, b"<html></html>", "text/html"),
+    "other error": says(500, b'{"message": "no"}'),
+    "list of errors": says(500, b'["no"]'),
+    "no HTTP": lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n"),
+    "nothing": lambda handler: None,
+    "half an answer": cut_short,
+}
+
+
+@pytest.mark.parametrize("answer", PRETENDERS.values(), ids=PRETENDERS)
+def test_what_is_no_memorymark_server_is_told_so(answer):
+    with pretender(answer) as url:
+        client = Client(url)
+        for call in (client.models, client.gpus, client.jobs, lambda: client.job("0"), lambda: client.submit(QUESTION)):
+            with pytest.raises(ServerError):
+                call()
+
+
+def test_streams_that_end_early_are_resumed_and_every_event_is_seen_once(service, client):
+    with served(service.jobs, stream_seconds=0.02) as url:
+        job = client.submit(QUESTION, fresh=True)
+        events = list(Client(url).events(job.id))
+
+    assert events == list(client.events(job.id))
+    assert [event["id"] for event in events] == list(range(1, len(events) + 1))
+
+
+def test_a_job_may_wait_through_any_number_of_streams(idle_jobs):
+    with served(idle_jobs, stream_seconds=0.01, heartbeat_seconds=0.01) as url:
+        client = Client(url)
+        job, events = client.submit(QUESTION), []
+        watcher = threading.Thread(target=lambda: events.extend(client.events(job.id)))
+        watcher.start()
+
+        for _ in range(3 * client_module.RECONNECTS):
+            watcher.join(0.05)
+        client.cancel(job.id)
+        watcher.join()
+
+    assert [event["event"] for event in events] == ["state", "error"]
+
+
+def test_a_stream_cut_in_the_middle_is_taken_up_again(monkeypatch):
+    monkeypatch.setattr(client_module, "RECONNECT_SECONDS", 0.01)
+    sent = [
+        {"id": number, "event": "stage" if number < 4 else "result", "at": "", "data": {}} for number in (1, 2, 3, 4)
+    ]
+    asked = []
+
+    def answer(handler):
+        """One event and half of the next, and then the connection is gone."""
+        after = int(handler.headers["Last-Event-ID"])
+        asked.append(after)
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        whole = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in sent[after:])
+        cut = whole[: whole.index(b"\n\n") + 2 + 9]
+        handler.wfile.write(b"%x\r\n%s" % (len(whole), cut))
+        handler.close_connection = True
+
+    with pretender(answer) as url:
+        events = list(Client(url).events("abc"))
+
+    assert events == sent
+    assert asked == [0, 1, 2, 3]
+
+
+def test_where_too_many_watch_the_client_asks_now_and_then(idle_jobs, monkeypatch):
+    monkeypatch.setattr(client_module, "RECONNECT_SECONDS", 0.01)
+    with served(idle_jobs, max_watchers=1, stream_seconds=60) as url:
+        client = Client(url)
+        job, seen = client.submit(QUESTION), {"first": [], "second": []}
+        watchers = []
+        for events in seen.values():
+            watchers.append(threading.Thread(target=lambda into=events: into.extend(client.events(job.id))))
+            watchers[-1].start()
+        time.sleep(0.2)
+        client.cancel(job.id)
+        for watcher in watchers:
+            watcher.join()
+
+    assert [event["event"] for event in seen["first"]] == ["state", "error"]
+    assert seen["first"] == seen["second"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the command line in this process."""
+
+    def run_it(*arguments):
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "argv", ["memorymark", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run_it
+
+
+COMMAND = ("analyze", "bert", "--small", "--seq-len", "16", "--gpu", "a10")
+
+
+def test_analyze_asks_the_server_and_prints_the_same_report(run, url, client, capsys):
+    answer = client.answer(QUESTION)
+
+    code, report, _ = run(*COMMAND, "--server", url)
+    as_json = run(*COMMAND, "--server", url, "--json", "--quiet")
+    print_analysis(answer)
+
+    assert (code, report) == (0, capsys.readouterr().out)
+    assert (as_json[0], json.loads(as_json[1])) == (0, json.loads(json.dumps(answer.to_dict())))
+    assert as_json[2] == ""
+
+
+def test_analyze_shows_the_progress_of_the_server(run, url):
+    code, _, progress = run(*COMMAND, "--server", url, "--fresh", "--json")
+
+    assert code == 0
+    assert "searching the largest batch" in progress
+    assert "waiting in line" in progress
+
+
+def test_what_the_server_works_out_is_kept_there(run, url, monkeypatch):
+    before = count_of_jobs()
+    monkeypatch.setenv("MEMORYMARK_SERVER", url)
+
+    assert run(*COMMAND, "--json", "--quiet")[0] == 0
+
+    assert count_of_jobs() == before
+
+
+def count_of_jobs():
+    store = Store(default_url())
+    try:
+        return store.count()
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--server", "ftp://host"), 2, "'ftp://host' is no address of a server"),
+        (("--server", "127.0.0.1:1"), 1, "no server answers at http://127.0.0.1:1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_analyze_without_a_server_there_is_one_sentence(run, options, code, said):
+    ended, out, err = run(*COMMAND, *options, "--quiet")
+
+    assert (ended, out) == (code, "")
+    assert f"Error: {said}" in err
+    assert err.count("\n") == 1
+
+
+def test_analyze_of_what_does_not_fit_there_is_exit_code_3(run, url):
+    code, out, _ = run(*COMMAND, "--memory-gib", "0.009765625", "--server", url, "--json", "--quiet")
+
+    document = json.loads(out)
+    assert (code, document["status"]) == (3, "error")
+    assert "does not train within 10.0 MiB" in document["error"]
+    assert document["trials"]

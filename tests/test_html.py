@@ -1,0 +1,163 @@
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import memorymark as mm
+from memorymark.own import OwnRequest
+from memorymark.render.html import fragment, page
+from memorymark.trial import Failure, Trial
+from test_cli import document, run
+from test_comparison import comparison
+from test_recorded_analyses import recorded
+from test_sweep import SWEEP
+
+VOID = {"meta", "br", "img", "line", "circle", "path", "polyline"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser does, and notes what is left open, and everything that is said."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], set(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def results():
+    return {
+        "measured": recorded("bert_fp32")[1],
+        "sweep": SWEEP,
+        "sweep in which one does not fit": replace(SWEEP, seq_lens=(128, 256, 512, 1024)),
+        "comparison": comparison(a10=100.0, h100=900.0),
+    }
+
+
+@pytest.mark.parametrize("name", results())
+def test_a_page_is_whole_and_needs_nothing_else(name):
+    read = Reader(page(results()[name]))
+
+    assert read.open == []
+    assert read.tags.isdisjoint({"script", "link", "img", "iframe"})
+    assert not any(attribute.startswith("on") or attribute in ("src", "href") for attribute, _ in read.attributes)
+    assert not any("url(" in (value or "") for _, value in read.attributes)
+
+
+def test_an_analysis_shows_its_numbers_bars_and_curves():
+    result = recorded("bert_fp32")[1]
+
+    read = Reader(fragment(result))
+
+    assert f"maximum {result.max_batch_size}" in read.text
+    assert f"recommended {result.recommended.batch_size}" in read.text
+    assert "% wasted" in read.text
+    assert "all that the device holds" in read.text
+    assert {"svg", "polyline", "circle"} <= read.tags
+
+
+def test_a_comparison_names_the_fastest_and_says_where_it_does_not_fit():
+    text = Reader(fragment(comparison(a10=100.0, h100=900.0))).text
+
+    assert "does not fit" in text
+    assert "fastest" in text
+
+
+def test_a_sweep_says_which_length_to_plan_for():
+    text = Reader(fragment(SWEEP)).text
+
+    assert "plan for this" in text
+    assert all(sentence in text for sentence in SWEEP.advice)
+
+
+def test_a_trial_that_failed_says_why():
+    failed = Trial(batch_size=9, fits=False, failure=Failure("memory", "out of <memory>", 2, 1))
+
+    assert "batch 9 measured does not fit out of <memory>" in Reader(fragment(failed)).text
+
+
+def test_names_are_text_and_nothing_else():
+    evil = "<script>alert(1)</script>"
+    result = recorded("bert_fp32")[1]
+    request = OwnRequest.from_name(evil, result.request.recipe, result.request.target)
+
+    read = Reader(page(replace(result, request=request)))
+
+    assert "script" not in read.tags
+    assert evil in read.text
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """An analysis in a history of its own, and as a file."""
+    folder = tmp_path_factory.mktemp("report")
+    database = f"sqlite:///{folder / 'history.db'}"
+    asked = ("analyze", "bert", "--gpu", "a10", "--small", "--max-batch", "4", "--json", "--quiet")
+    answered = run(*asked, MEMORYMARK_DATABASE=database)
+    (folder / "result.json").write_text(answered.stdout)
+    return folder, database
+
+
+def test_a_job_of_the_history_and_a_file_give_the_same_page(kept):
+    folder, database = kept
+    job = document(run("history", "--json", "--database", database))["jobs"][0]["id"]
+
+    from_job = run("report", job[:6], "-o", str(folder / "job.html"), "--database", database)
+    from_file = run("report", str(folder / "result.json"), "-o", str(folder / "file.html"), "--json")
+
+    assert (from_job.returncode, from_job.stdout) == (0, f"{folder / 'job.html'}\n")
+    assert document(from_file) == {"report": str(folder / "file.html")}
+    assert (folder / "job.html").read_text() == (folder / "file.html").read_text()
+    assert mm.Analysis.from_dict(json.loads((folder / "result.json").read_text())).max_batch_size == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no JSON", "is no analysis; give a file that"),
+        ("[]", "is no analysis"),
+        ('{"status": "error", "error": "no"}', "is no analysis"),
+        (None, "there is no file"),
+    ],
+)
+def test_what_is_no_analysis_is_refused(tmp_path, content, said):
+    path = tmp_path / "result.json"
+    if content is not None:
+        path.write_text(content)
+
+    result = run("report", str(path), "-o", str(tmp_path / "report.html"))
+
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_said(kept):
+    folder, _ = kept
+
+    result = run("report", str(folder / "result.json"), "-o", str(folder / "nowhere" / "report.html"))
+
+    assert result.returncode == 2
+    assert "cannot be written: No such file or directory; name another file with --output" in result.stderr

@@ -1,0 +1,226 @@
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import memorymark as mm
+from memorymark.guard import unharmed
+from memorymark.units import GIB
+from test_measured_probe import Lived, differences, snapshot
+from tiny import CLASSES, WIDTH, TinyNet, tiny_batch
+
+CPU = torch.device("cpu")
+SMALL = {"device": "cpu", "memory_gib": 1 / 1024}
+
+
+def trained(module, optimizer, steps=3):
+    """A module and an optimizer in the middle of a training."""
+    for _ in range(steps):
+        module(**tiny_batch(4, CPU)).loss.backward()
+        optimizer.step()
+    return module
+
+
+def whole(module, optimizer):
+    """Everything that must be the same afterwards."""
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    state = {
+        f"{key} of {names[id(parameter)]}": torch.as_tensor(value).clone()
+        for parameter, values in optimizer.state.items()
+        for key, value in values.items()
+    }
+    memory = {f"memory of {name}": torch.tensor(p.data_ptr()) for name, p in module.named_parameters()}
+    rate = {"rate": torch.tensor(optimizer.param_groups[0]["lr"])}
+    others = {
+        "python": torch.tensor(random.getstate()[1][:600]),
+        "numpy": torch.tensor(np.random.get_state()[1].astype(np.int64)),
+    }
+    return {**snapshot(module), **state, **memory, **rate, **others}
+
+
+def noisy_batch(size):
+    """Uses every source of randomness that a loader might."""
+    random.random()
+    np.random.rand()
+    return tiny_batch(size, CPU)
+
+
+@pytest.mark.parametrize("make", [torch.optim.Adam, torch.optim.SGD, torch.optim.Adafactor], ids=lambda o: o.__name__)
+@pytest.mark.parametrize("steps", [0, 3], ids=["before the training", "in the middle of it"])
+@pytest.mark.parametrize("where", [SMALL, {"gpu": "a10", "memory_gib": 0.05}], ids=["measured", "predicted"])
+def test_nothing_of_the_callers_is_changed(make, steps, where):
+    module = Lived()
+    optimizer = make(module.parameters(), lr=0.01)
+    trained(module, optimizer, steps)
+    module.norm.eval()
+    before, parameters = whole(module, optimizer), list(module.parameters())
+
+    found = mm.max_batch_size(module, noisy_batch, optimizer=optimizer, **where)
+
+    assert found > found.safe > 0 or found == found.safe
+    assert differences(whole(module, optimizer), before) == []
+    assert all(now is then for now, then in zip(module.parameters(), parameters, strict=True))
+
+
+@pytest.mark.parametrize("where", [SMALL, {"gpu": "a10"}], ids=["measured", "predicted"])
+def test_nothing_is_changed_either_if_it_fails(where):
+    module = Lived()
+    optimizer = torch.optim.Adam(module.parameters())
+    trained(module, optimizer)
+    before = whole(module, optimizer)
+
+    def crash(model, batch):
+        model(**batch).loss.backward()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        mm.max_batch_size(module, noisy_batch, crash, optimizer, **where)
+
+    assert differences(whole(module, optimizer), before) == []
+
+
+def test_training_goes_on_as_if_nothing_had_been():
+    def losses(ask):
+        torch.manual_seed(0)
+        module = TinyNet()
+        optimizer = torch.optim.AdamW(module.parameters(), lr=0.01)
+        seen = []
+        for step in range(4):
+            if ask and step == 2:
+                mm.max_batch_size(module, tiny_batch, optimizer=optimizer, **SMALL)
+            optimizer.zero_grad()
+            loss = module(**tiny_batch(8, CPU)).loss
+            loss.backward()
+            optimizer.step()
+            seen.append(loss.item())
+        return seen
+
+    assert losses(ask=True) == losses(ask=False)
+
+
+def test_the_largest_batch_is_a_number_that_ran_and_the_next_one_failed():
+    found = mm.max_batch_size(TinyNet(), tiny_batch, **SMALL)
+
+    fits = {trial.batch_size: trial.fits for trial in found.trials}
+    assert isinstance(found, int)
+    assert (fits[found], fits[found + 1], fits[found.safe]) == (True, False, True)
+    safe = next(trial for trial in found.trials if trial.batch_size == found.safe)
+    assert safe.peak_reserved_bytes <= 0.95 * GIB / 1024
+    assert found.source == "measured"
+    assert repr(found) == f"BatchSize({int(found)}, safe={found.safe}, measured)"
+
+
+def test_a_wider_margin_leaves_more_free():
+    narrow, wide = (mm.max_batch_size(TinyNet(), tiny_batch, **SMALL, margin=margin) for margin in (0.02, 0.4))
+
+    assert narrow == wide
+    assert narrow.safe > wide.safe > 0.4 * wide
+
+
+def test_a_predicted_one_keeps_to_what_is_sure_to_fit():
+    found = mm.max_batch_size(TinyNet(), tiny_batch, gpu="a10", margin=0)
+
+    assert found.source == "predicted"
+    assert found.safe < found
+
+
+def test_the_search_goes_no_further_than_the_caller_wants():
+    assert mm.max_batch_size(TinyNet(), tiny_batch, **SMALL, max_batch=5) == 5
+
+
+def test_batches_may_be_anything_that_the_loss_takes():
+    module = nn.Sequential(nn.Linear(WIDTH, CLASSES))
+
+    found = mm.max_batch_size(
+        module,
+        lambda size: (torch.rand(size, WIDTH), torch.zeros(size, dtype=torch.long)),
+        lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
+        "sgd",
+        **SMALL,
+    )
+
+    assert found > 1000
+
+
+def test_the_optimizer_may_be_made_by_a_function():
+    lean, heavy = (
+        mm.max_batch_size(TinyNet(), tiny_batch, optimizer=lambda m, make=make: make(m.parameters(), lr=0.1), **SMALL)
+        for make in (torch.optim.SGD, torch.optim.Adam)
+    )
+
+    assert lean >= heavy > 0
+
+
+def test_it_is_the_same_under_no_grad():
+    with torch.no_grad():
+        found = mm.max_batch_size(TinyNet(), tiny_batch, **SMALL)
+        assert not torch.is_grad_enabled()
+
+    assert found == mm.max_batch_size(TinyNet(), tiny_batch, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mm.max_batch_size("bert", tiny_batch), "takes a torch module, not a str; for names, see analyze"),
+        (lambda: mm.max_batch_size(nn.ReLU(), tiny_batch), "ReLU has no parameters that are trained"),
+        (lambda: mm.max_batch_size(TinyNet().requires_grad_(False), tiny_batch), "no parameters that are trained"),
+        (lambda: mm.max_batch_size(TinyNet(), 16), "the batch must be a function of the batch size, not a int"),
+        (lambda: mm.max_batch_size(TinyNet(), lambda n: tiny_batch(4, CPU), **SMALL), "as much for 2 samples as for 1"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, seq_len=4), "'seq_len' is no option of max_batch_size"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, lora=4, **SMALL), "add LoRA to it yourself"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "--margin is a fraction"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "--max-batch must be 1 or more"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lion"), "unknown optimizer 'lion'"),
+    ],
+)
+def test_misuse_is_refused_in_a_sentence(call, said):
+    with pytest.raises(mm.UsageError, match=said):
+        call()
+
+
+def test_a_module_that_does_not_fit_keeps_what_was_tried():
+    with pytest.raises(mm.DoesNotFitError, match=r"TinyNet does not train within 10\.0 KiB even at batch 1") as caught:
+        mm.max_batch_size(TinyNet(), tiny_batch, device="cpu", memory_gib=10 / 2**20)
+
+    assert caught.value.trials[-1].batch_size == 1
+
+
+def test_a_module_that_cannot_be_copied_can_be_measured_but_not_predicted():
+    module = TinyNet()
+    module.stream = (piece for piece in ())
+
+    with pytest.raises(mm.CannotPredictError, match=r"TinyNet cannot be copied .* measure it"):
+        mm.max_batch_size(module, tiny_batch, gpu="a10")
+    assert mm.max_batch_size(module, tiny_batch, **SMALL) > 1
+
+
+@pytest.mark.parametrize("moved", [{"dtype": torch.float64}, {"device": "meta"}], ids=["type", "device"])
+def test_a_module_that_was_moved_is_back_in_the_same_memory(moved):
+    module = Lived()
+    module(**tiny_batch(4, CPU)).loss.backward()
+    before = {name: (t.data_ptr(), t.device, t.dtype, t.clone()) for name, t in module.state_dict().items()}
+    gradient = module.inner.weight.grad.clone()
+
+    with unharmed(module):
+        module.to(**moved)
+
+    for name, tensor in module.state_dict().items():
+        place, device, dtype, value = before[name]
+        assert (tensor.data_ptr(), tensor.device, tensor.dtype) == (place, device, dtype)
+        assert torch.equal(tensor, value)
+    assert torch.equal(module.inner.weight.grad, gradient)
+
+
+def test_hooks_that_a_step_adds_are_gone_afterwards():
+    module = TinyNet()
+    kept = module.register_forward_hook(lambda *_: None)
+
+    with unharmed(module):
+        module.inner.register_forward_hook(lambda *_: SimpleNamespace())
+
+    assert len(module.inner._forward_hooks) == 0
+    assert list(module._forward_hooks) == [kept.id]

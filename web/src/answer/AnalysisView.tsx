@@ -1,0 +1,91 @@
+import { useState } from "react";
+import type { Analysis, Job } from "../api/types";
+import { MemoryChart, ThroughputChart } from "../charts/lazy";
+import { answerColumns, limitGib, throughputPoints } from "../logic/chart-data";
+import { analysisDetail, analysisHeadline } from "../logic/headline";
+import { link } from "../logic/route";
+import { NO_PRICE, type CostInput } from "../logic/savings";
+import { HeadlineCard } from "../running/HeadlineCard";
+import { JobTitle } from "../running/JobTitle";
+import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { LinkButton } from "../ui/Button";
+import { Card } from "../ui/Card";
+import { BatchSizes } from "./BatchSizes";
+import { BreakdownCard } from "./BreakdownCard";
+import { CodeCard } from "./CodeCard";
+import { CostCalculator } from "./CostCalculator";
+import { ExportButtons } from "./ExportButtons";
+import { HowFound } from "./HowFound";
+import { MemoryBars } from "./MemoryBars";
+import { RunAgain } from "./RunAgain";
+import { StatCards } from "./StatCards";
+
+interface AnalysisViewProps {
+  job: Job;
+  analysis: Analysis;
+  model: string;
+  /** One of several analyses of a job, opened from their table. */
+  isPart?: boolean;
+}
+
+/** The answer. */
+export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisViewProps) {
+  const [cost, setCost] = useState<CostInput>(() => costOf(analysis));
+  return (
+    <div className="space-y-6">
+      <JobTitle
+        model={model}
+        place={analysis.gpu_name}
+        recipe={analysis.recipe}
+        sample={analysis.sample}
+        source={analysis.source}
+        isSmall={analysis.small}
+      >
+        {isPart ? (
+          <LinkButton href={link.job(job.id)}>Back to all</LinkButton>
+        ) : (
+          <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
+        )}
+        <AnalyzeAnother />
+      </JobTitle>
+      <HeadlineCard headline={analysisHeadline(analysis)} detail={analysisDetail(analysis)} />
+      <div className="grid grid-cols-1 gap-6 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+        <MemoryBars analysis={analysis} />
+        <BatchSizes analysis={analysis} />
+      </div>
+      <StatCards analysis={analysis} cost={cost} />
+      <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
+        <Card title="Memory by batch size" note="GiB that the device holds at the peak of a step.">
+          <MemoryChart columns={answerColumns(analysis)} limit={limitGib(analysis)} limitName="All there is" />
+        </Card>
+        <Card title="Throughput by batch size" note="Training samples per second.">
+          <ThroughputChart
+            points={throughputPoints(analysis.trials)}
+            today={analysis.current_batch_size}
+            recommended={analysis.recommended_batch_size}
+            thrashing={analysis.thrashing_batch_sizes}
+          />
+        </Card>
+      </div>
+      <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
+        <BreakdownCard analysis={analysis} />
+        <CodeCard analysis={analysis} />
+      </div>
+      <CostCalculator analysis={analysis} cost={cost} onChange={setCost} />
+      <HowFound job={job} analysis={analysis} />
+      <div className="flex flex-wrap items-center justify-between gap-3">
+        <ExportButtons job={job} result={analysis} model={model} />
+        {!isPart && <RunAgain job={job} />}
+      </div>
+    </div>
+  );
+}
+
+function costOf(analysis: Analysis): CostInput {
+  return {
+    pricePerHour: analysis.price?.usd_per_hour ?? NO_PRICE,
+    hoursPerRun: analysis.usage.hours_per_run,
+    runsPerYear: analysis.usage.runs_per_year,
+    people: analysis.usage.people,
+  };
+}

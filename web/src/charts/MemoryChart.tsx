@@ -1,0 +1,166 @@
+import { memo } from "react";
+import { Bar, BarChart, CartesianGrid, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
+import { PARTS, partsShown, roundTicks, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
+import { count, short } from "../logic/format";
+import { ScrollTable } from "../ui/ScrollTable";
+import { ChartFrame, type LegendEntry } from "./ChartFrame";
+import { ChartTip } from "./ChartTip";
+import { AXIS, GRID, rem } from "./look";
+
+const MOST_COLUMNS = 14;
+const WHOLE = { label: "Not broken down yet", color: "#8296a8" };
+const FAILED = { label: "Does not fit", color: "#ff4444" };
+
+interface MemoryChartProps {
+  columns: readonly MemoryColumn[];
+  /** GiB of all there is. */
+  limit: number | null;
+  limitName: string;
+  /** While trials still arrive, the legend holds all that may come, so that nothing moves. */
+  isGrowing?: boolean;
+}
+
+/** Memory by batch size, stacked by part, against all there is. */
+export const MemoryChart = memo(function MemoryChart({
+  columns,
+  limit,
+  limitName,
+  isGrowing = false,
+}: MemoryChartProps) {
+  const shown = thinned(columns, MOST_COLUMNS);
+  const parts = isGrowing ? PARTS.filter((part) => part.name !== "other_processes_bytes") : partsShown(shown);
+  const top = Math.max(limit ?? 0, ...shown.map((column) => column.total), 1) * 1.08;
+  return (
+    <ChartFrame
+      label={describe(columns, limit, limitName)}
+      legend={legendOf(shown, parts, limit, limitName, isGrowing)}
+      isEmpty={columns.length === 0}
+      emptyText="A column for each batch size, as soon as it was tried"
+      table={() => <MemoryTable columns={columns} parts={parts} />}
+    >
+      <ResponsiveContainer width="100%" height="100%">
+        <BarChart
+          data={shown}
+          accessibilityLayer={false}
+          barCategoryGap="18%"
+          margin={{ top: 4, right: 4, bottom: rem(1), left: 0 }}
+        >
+          <CartesianGrid {...GRID} />
+          <XAxis
+            dataKey="batch"
+            {...AXIS}
+            tickFormatter={count}
+            label={{ value: "batch size", position: "bottom", offset: -2, fill: "#b4b4b4", fontSize: "0.75rem" }}
+          />
+          <YAxis
+            {...AXIS}
+            interval={0}
+            width={rem(2.25)}
+            domain={[0, top]}
+            ticks={roundTicks(top)}
+            tickFormatter={(size: number) => short(size)}
+          />
+          <Tooltip
+            cursor={{ fill: "#ffffff10" }}
+            isAnimationActive={false}
+            content={({ active, payload }) =>
+              active && payload?.[0] ? <ColumnTip column={payload[0].payload as MemoryColumn} parts={parts} /> : null
+            }
+          />
+          {partsShown(shown).map((part) => (
+            <Bar
+              key={part.name}
+              dataKey={part.name}
+              stackId="memory"
+              fill={part.color}
+              stroke="#1a1a1a"
+              strokeWidth={0.75}
+              isAnimationActive={false}
+            />
+          ))}
+          <Bar dataKey="whole" stackId="memory" fill={WHOLE.color} isAnimationActive={false} />
+          <Bar
+            dataKey="failed"
+            stackId="memory"
+            fill={FAILED.color}
+            fillOpacity={0.35}
+            stroke={FAILED.color}
+            isAnimationActive={false}
+          />
+          {limit !== null && <ReferenceLine y={limit} stroke="#f2f2f2" strokeDasharray="6 4" strokeWidth={1.5} />}
+        </BarChart>
+      </ResponsiveContainer>
+    </ChartFrame>
+  );
+});
+
+function legendOf(
+  columns: readonly MemoryColumn[],
+  parts: readonly Part[],
+  limit: number | null,
+  limitName: string,
+  hasAll: boolean,
+) {
+  const legend: LegendEntry[] = [...parts];
+  if (hasAll || columns.some((column) => column.whole !== undefined)) legend.push(WHOLE);
+  if (hasAll || columns.some((column) => column.failed !== undefined)) legend.push(FAILED);
+  if (limit !== null) legend.push({ label: `${limitName}: ${limit.toFixed(1)} GiB`, color: "#f2f2f2", shape: "line" });
+  return legend;
+}
+
+function describe(columns: readonly MemoryColumn[], limit: number | null, limitName: string): string {
+  const fits = columns.filter((column) => column.failed === undefined);
+  const [first, last] = [fits[0], fits.at(-1)];
+  if (!first || !last) return "No batch size fits yet.";
+  const against = limit === null ? "" : ` ${limitName} is ${limit.toFixed(1)} GiB.`;
+  return `Memory by batch size: from ${first.total.toFixed(1)} GiB at batch ${first.batch} to ${last.total.toFixed(1)} GiB at batch ${last.batch}.${against} The table below has the numbers.`;
+}
+
+function ColumnTip({ column, parts }: { column: MemoryColumn; parts: readonly Part[] }) {
+  const rows = parts
+    .filter((part) => (column[part.name] ?? 0) > 0)
+    .map((part) => ({ label: part.label, color: part.color, value: gib(column[part.name]) }))
+    .reverse();
+  const all = column.failed === undefined ? "All" : "Reached before it failed";
+  return <ChartTip title={`Batch ${count(column.batch)}`} rows={[...rows, { label: all, value: gib(column.total) }]} />;
+}
+
+function MemoryTable({ columns, parts }: { columns: readonly MemoryColumn[]; parts: readonly Part[] }) {
+  return (
+    <ScrollTable label="Memory by batch size in GiB">
+      <table className="w-full text-xs">
+        <caption className="sr-only">Memory by batch size in GiB</caption>
+        <thead>
+          <tr className="text-right text-soft [&>th]:px-2 [&>th]:py-1 [&>th]:font-medium">
+            <th scope="col" className="text-left">
+              Batch
+            </th>
+            {parts.map((part) => (
+              <th key={part.name} scope="col">
+                {part.label}
+              </th>
+            ))}
+            <th scope="col">All, GiB</th>
+          </tr>
+        </thead>
+        <tbody>
+          {columns.map((column) => (
+            <tr key={column.batch} className="border-t border-line text-right [&>td]:px-2 [&>td]:py-1">
+              <th scope="row" className="px-2 text-left font-medium">
+                {count(column.batch)}
+              </th>
+              {parts.map((part) => (
+                <td key={part.name}>{column[part.name]?.toFixed(2) ?? ""}</td>
+              ))}
+              <td>{column.failed === undefined ? column.total.toFixed(2) : "does not fit"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollTable>
+  );
+}
+
+function gib(value: number | undefined): string {
+  return `${(value ?? 0).toFixed(2)} GiB`;
+}

@@ -1,0 +1,87 @@
+import type { JobSummary } from "../api/types";
+import { useJobNames } from "../hooks/use-job-names";
+import { ago, count, dollars, speedup, when } from "../logic/format";
+import { link } from "../logic/route";
+import { isComparable, summaryWords } from "../logic/summary";
+import { SourceBadge, StateBadge } from "../ui/Badge";
+
+interface HistoryListProps {
+  jobs: readonly JobSummary[];
+  picked: readonly string[];
+  onToggle: (job: JobSummary) => void;
+}
+
+/** Jobs, the latest first: columns where there is room, lines where there is not. */
+export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
+  const { nameOf } = useJobNames();
+  return (
+    <ul className="card divide-y divide-line overflow-hidden">
+      {jobs.map((job) => (
+        <li key={job.id} className="flex items-stretch hover:bg-raised/50">
+          <label className="grid w-12 shrink-0 place-items-center">
+            <input
+              type="checkbox"
+              className="size-4 accent-accent disabled:opacity-30"
+              aria-label={`Pick ${nameOf(job)} of ${when(job.created_at)}`}
+              checked={picked.includes(job.id)}
+              disabled={!isComparable(job)}
+              onChange={() => onToggle(job)}
+            />
+          </label>
+          <a
+            href={link.job(job.id)}
+            className="grid min-w-0 grow grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 gap-y-1 py-3 pr-4 -outline-offset-2 lg:grid-cols-[minmax(0,1fr)_7rem_7rem_6rem_8rem_7rem]"
+          >
+            <span className="min-w-0">
+              <span className="block truncate font-medium">{nameOf(job)}</span>
+              <span className="block truncate text-xs text-soft lg:hidden">{summaryWords(job)}</span>
+              <span className="hidden truncate text-xs text-faint lg:block" title={when(job.created_at)}>
+                {ago(job.created_at)} · {job.id}
+                {job.origin === "cli" ? " · command line" : ""}
+              </span>
+            </span>
+            <Numbers job={job} />
+            <span className="justify-self-end">
+              {job.state === "done" && job.headline?.source ? (
+                <SourceBadge source={job.headline.source} />
+              ) : (
+                <StateBadge state={job.state} />
+              )}
+            </span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Numbers({ job: { headline, error, target } }: { job: JobSummary }) {
+  if (!headline || target === "all") {
+    const text = headline ? `Fastest ${headline.fastest ?? "–"}, cheapest ${headline.cheapest ?? "–"}` : (error ?? "");
+    return <span className="col-span-4 hidden truncate text-sm text-soft lg:block">{text}</span>;
+  }
+  return (
+    <>
+      <Number
+        name="use"
+        value={headline.recommended_batch_size === null ? "none" : count(headline.recommended_batch_size)}
+        isStrong
+      />
+      <Number name="maximum" value={headline.max_batch_size === null ? "–" : count(headline.max_batch_size)} />
+      <Number name="speedup" value={headline.speedup === null ? "–" : speedup(headline.speedup)} />
+      <Number
+        name="a year"
+        value={headline.cost_savings_annual === null ? "–" : dollars(headline.cost_savings_annual)}
+      />
+    </>
+  );
+}
+
+function Number({ name, value, isStrong = false }: { name: string; value: string; isStrong?: boolean }) {
+  return (
+    <span className="hidden text-sm tabular-nums lg:block">
+      <span className={`block ${isStrong ? "font-semibold text-accent" : ""}`}>{value}</span>
+      <span className="block text-xs text-faint">{name}</span>
+    </span>
+  );
+}

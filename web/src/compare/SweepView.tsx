@@ -1,0 +1,100 @@
+import { ExportButtons } from "../answer/ExportButtons";
+import { RunAgain } from "../answer/RunAgain";
+import type { Job, Sweep } from "../api/types";
+import { SYNTHETIC } from "../logic/analysis";
+import { count, percent, perSecond } from "../logic/format";
+import { sweepHeadline } from "../logic/headline";
+import { link } from "../logic/route";
+import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { HeadlineCard } from "../running/HeadlineCard";
+import { JobTitle } from "../running/JobTitle";
+import { Card } from "../ui/Card";
+import { ScrollTable } from "../ui/ScrollTable";
+
+interface SweepViewProps {
+  job: Job;
+  sweep: Sweep;
+  model: string;
+}
+
+/** The same training at several lengths, and the batch to plan with. */
+export function SweepView({ job, sweep, model }: SweepViewProps) {
+  return (
+    <div className="space-y-6">
+      <JobTitle model={model} place={sweep.gpu_name} recipe={sweep.recipe} source={sweep.source}>
+        <AnalyzeAnother />
+      </JobTitle>
+      <HeadlineCard
+        headline={sweepHeadline(sweep)}
+        detail={`${sweep.lengths.length} lengths, ${sweep.source} for the ${sweep.gpu_name}.`}
+      />
+      <Card title="By length" note="A length leads to its whole analysis.">
+        <LengthTable job={job} sweep={sweep} />
+        <ul className="mt-4 space-y-2 text-sm text-soft">
+          {[...sweep.advice, SYNTHETIC].map((sentence) => (
+            <li key={sentence} className="border-l-2 border-edge pl-3">
+              {sentence}
+            </li>
+          ))}
+        </ul>
+      </Card>
+      <div className="flex flex-wrap items-center justify-between gap-3">
+        <ExportButtons job={job} result={sweep} model={model} />
+        <RunAgain job={job} />
+      </div>
+    </div>
+  );
+}
+
+function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
+  return (
+    <ScrollTable label="Lengths">
+      <table className="w-full min-w-[36rem] text-right text-sm">
+        <caption className="sr-only">Batch sizes and speed by length</caption>
+        <thead>
+          <tr className="text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+            <th scope="col" className="text-left">
+              Tokens
+            </th>
+            <th scope="col">Maximum batch</th>
+            <th scope="col">Recommended batch</th>
+            <th scope="col">Samples per second</th>
+            <th scope="col">Lost at batch {count(sweep.planned_batch_size)}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sweep.lengths.map((length) => (
+            <tr key={length.seq_len} className="border-t border-line [&>td]:px-2 [&>td]:py-2">
+              <th scope="row" className="px-2 text-left font-medium">
+                {length.fits ? (
+                  <a
+                    href={link.job(job.id, length.seq_len)}
+                    className="underline decoration-edge underline-offset-4 hover:decoration-accent"
+                  >
+                    {count(length.seq_len)}
+                  </a>
+                ) : (
+                  count(length.seq_len)
+                )}
+              </th>
+              {length.fits ? (
+                <>
+                  <td>{count(length.max_batch_size ?? 0)}</td>
+                  <td className="font-semibold text-accent">
+                    {length.recommended_batch_size === null ? "none" : count(length.recommended_batch_size)}
+                  </td>
+                  <td>{length.samples_per_second === null ? "–" : perSecond(length.samples_per_second)}</td>
+                  <td>{length.lost === null ? "–" : percent(100 * length.lost, 0)}</td>
+                </>
+              ) : (
+                <td colSpan={4} className="text-bad-ink">
+                  Does not fit
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollTable>
+  );
+}

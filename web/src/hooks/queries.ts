@@ -1,0 +1,96 @@
+// What the page knows of the service, kept fresh.
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useMutation,
+  useQueries,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { ApiError, UnreachableError, api, type JobsFilter } from "../api/client";
+import { isFinished, type JobBody } from "../api/types";
+import { link } from "../logic/route";
+import { goTo } from "./use-route";
+
+const MINUTE = 60_000;
+const PAGE_SIZE = 50;
+
+export function useHealth() {
+  return useQuery({
+    queryKey: ["health"],
+    queryFn: api.health,
+    retry: false,
+    refetchInterval: (query) => (query.state.status === "error" ? 2_000 : 15_000),
+  });
+}
+
+export function useModels() {
+  return useQuery({ queryKey: ["models"], queryFn: api.models, staleTime: 10 * MINUTE });
+}
+
+export function useGpus() {
+  return useQuery({ queryKey: ["gpus"], queryFn: api.gpus, staleTime: 10 * MINUTE });
+}
+
+const jobOptions = (id: string) => ({
+  queryKey: ["job", id],
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.job(id, { signal }),
+});
+
+/** A job; while it waits in line, its place is asked for again and again. */
+export function useJob(id: string) {
+  return useQuery({
+    ...jobOptions(id),
+    refetchInterval: (query) => (query.state.data && !isFinished(query.state.data.state) ? 1_500 : false),
+    staleTime: (query) => (query.state.data && isFinished(query.state.data.state) ? Infinity : 0),
+  });
+}
+
+export function useManyJobs(ids: readonly string[]) {
+  return useQueries({ queries: ids.map((id) => ({ ...jobOptions(id), staleTime: MINUTE })) });
+}
+
+export function useJobs(filter: Pick<JobsFilter, "model" | "state">) {
+  return useInfiniteQuery({
+    queryKey: ["jobs", filter],
+    queryFn: ({ pageParam, signal }) => api.jobs({ ...filter, before: pageParam, limit: PAGE_SIZE }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Asks a question and goes to its job. */
+export function useSubmit() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: JobBody) => api.submit(body),
+    onSuccess: ({ job, reused }) => {
+      client.setQueryData(["job", job.id], job);
+      client.setQueryData(["reused", job.id], reused);
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+      goTo(link.job(job.id));
+    },
+  });
+}
+
+/** Whether the job had answered the same question before this page asked. */
+export function useWasReused(id: string): boolean {
+  return useQuery({ queryKey: ["reused", id], queryFn: () => false, staleTime: Infinity }).data ?? false;
+}
+
+export function useCancel(id: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => api.cancel(id),
+    onSuccess: (job) => {
+      client.setQueryData(["job", id], job);
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+    },
+  });
+}
+
+/** One more try for a server that is away; what it refuses, it will refuse again. */
+export function shouldRetry(failures: number, error: Error): boolean {
+  return failures < 1 && !(error instanceof ApiError) && error instanceof UnreachableError;
+}

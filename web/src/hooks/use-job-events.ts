@@ -1,0 +1,46 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { watchJob, type Connection } from "../api/watch";
+import type { JobEvent } from "../api/types";
+import { NOTHING_YET, advance, type JobProgress } from "../logic/job-progress";
+
+export interface JobEvents {
+  progress: JobProgress;
+  connection: Connection;
+}
+
+/** The events of a job as they happen. What comes within one frame is drawn at once. */
+export function useJobEvents(id: string): JobEvents {
+  const client = useQueryClient();
+  const [progress, setProgress] = useState(NOTHING_YET);
+  const [connection, setConnection] = useState<Connection>("connecting");
+
+  useEffect(() => {
+    const stop = new AbortController();
+    let waiting: JobEvent[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const draw = () => {
+      timer = undefined;
+      const events = waiting;
+      waiting = [];
+      setProgress((before) => advance(before, events));
+    };
+    const onEvents = (events: JobEvent[]) => {
+      waiting.push(...events);
+      timer ??= setTimeout(draw, 60);
+    };
+    const refresh = () => {
+      if (stop.signal.aborted) return;
+      void client.invalidateQueries({ queryKey: ["job", id] });
+      void client.invalidateQueries({ queryKey: ["jobs"] });
+    };
+    watchJob(id, { onEvents, onConnection: setConnection, signal: stop.signal }).then(refresh, refresh);
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      setProgress(NOTHING_YET);
+    };
+  }, [client, id]);
+
+  return { progress, connection };
+}

@@ -1,0 +1,57 @@
+import { useJobs } from "../hooks/queries";
+import { useJobNames } from "../hooks/use-job-names";
+import { ago } from "../logic/format";
+import { summaryWords } from "../logic/summary";
+import { link } from "../logic/route";
+import { StateBadge } from "../ui/Badge";
+
+const SHOWN = 4;
+
+/** The latest jobs, one line each. */
+export function RecentResults() {
+  const { data, isPending } = useJobs({});
+  const { nameOf } = useJobNames();
+  const jobs = data?.pages[0]?.jobs.slice(0, SHOWN) ?? [];
+  return (
+    <section aria-labelledby="recent" className="min-h-64">
+      <div className="mb-2 flex items-baseline justify-between">
+        <h2 id="recent" className="text-sm font-medium text-soft">
+          Latest results
+        </h2>
+        {jobs.length > 0 && (
+          <a href={link.history()} className="text-sm text-soft underline hover:text-ink">
+            All
+          </a>
+        )}
+      </div>
+      {isPending && <div className="skeleton h-40" />}
+      {!isPending && jobs.length === 0 && (
+        <p className="rounded-xl border border-dashed border-edge p-6 text-sm text-soft">
+          Nothing yet. Your first analysis will stand here.
+        </p>
+      )}
+      {jobs.length > 0 && (
+        <ul className="card divide-y divide-line overflow-hidden">
+          {jobs.map((job) => (
+            <li key={job.id}>
+              <a
+                href={link.job(job.id)}
+                className="flex min-h-14 items-center gap-4 px-4 py-2 -outline-offset-2 hover:bg-raised"
+              >
+                <span className="min-w-0 grow">
+                  <span className="block truncate text-sm font-medium">{nameOf(job)}</span>
+                  <span className="block truncate text-xs text-soft">{summaryWords(job)}</span>
+                </span>
+                {job.state === "done" ? (
+                  <span className="shrink-0 text-xs text-faint">{ago(job.created_at)}</span>
+                ) : (
+                  <StateBadge state={job.state} />
+                )}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,36 @@
+/** What an answer looks like, before there is one. */
+export function WhatYouGet() {
+  return (
+    <figure className="card p-5 sm:p-6">
+      <figcaption className="mb-4 text-sm text-soft">
+        An example of what you get: BERT base on an A10, predicted.
+      </figcaption>
+      <ExampleBar name="Today, batch 16" verdict="87 % wasted" share={13} isGood={false} />
+      <ExampleBar name="Maximum, batch 266" verdict="98 % used" share={98} isGood />
+      <p className="mt-5 text-lg font-medium">
+        Batch 244 trains <span className="text-accent">1.54x faster</span> than today.
+      </p>
+    </figure>
+  );
+}
+
+interface ExampleBarProps {
+  name: string;
+  verdict: string;
+  share: number;
+  isGood: boolean;
+}
+
+function ExampleBar({ name, verdict, share, isGood }: ExampleBarProps) {
+  return (
+    <div className="mt-3">
+      <div className="mb-1 flex justify-between text-sm">
+        <span>{name}</span>
+        <span className={isGood ? "text-accent" : "text-bad-ink"}>{verdict}</span>
+      </div>
+      <div className="h-3 overflow-hidden rounded bg-raised">
+        <div className={`h-full ${isGood ? "bg-accent" : "bg-bad"}`} style={{ width: `${share}%` }} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,72 @@
+// Several analyses as rows of a table.
+import type { Analysis } from "../api/types";
+import { maximumTrial, recommendedTrial } from "./analysis";
+import * as show from "./format";
+import { recipeWords } from "./recipe";
+
+export interface Cell {
+  text: string;
+  /** The length of the cell's bar, from 0 to 1; null for words. */
+  share: number | null;
+}
+
+export interface Row {
+  name: string;
+  cells: Cell[];
+  /** Which cell is best; null where none is. */
+  best: number | null;
+}
+
+type Better = "high" | "low";
+
+export function comparisonRows(analyses: readonly Analysis[]): Row[] {
+  const words = (name: string, text: (analysis: Analysis) => string): Row => ({
+    name,
+    cells: analyses.map((analysis) => ({ text: text(analysis), share: null })),
+    best: null,
+  });
+  const numbers = (
+    name: string,
+    value: (analysis: Analysis) => number | null | undefined,
+    text: (value: number) => string,
+    better: Better | null,
+  ): Row => {
+    const values = analyses.map((analysis) => value(analysis) ?? null);
+    const most = Math.max(0, ...values.map((one) => one ?? 0));
+    return {
+      name,
+      cells: values.map((one) => ({
+        text: one === null ? "–" : text(one),
+        share: one === null || most <= 0 ? null : Math.max(one, 0) / most,
+      })),
+      best: better ? bestOf(values, better) : null,
+    };
+  };
+  const speed = (analysis: Analysis) => recommendedTrial(analysis)?.samples_per_second;
+  return [
+    words("GPU", (analysis) => `${analysis.gpu_name}, ${analysis.gpu_total_gb.toFixed(1)} GiB`),
+    words("Sample", (analysis) => analysis.sample + (analysis.small ? ", small stand-in" : "")),
+    words("Recipe", (analysis) => recipeWords(analysis.recipe).join(", ")),
+    words("Batch today", (analysis) => show.count(analysis.current_batch_size)),
+    numbers("Maximum batch", (analysis) => analysis.max_batch_size, show.count, "high"),
+    numbers("Recommended batch", (analysis) => analysis.recommended_batch_size, show.count, null),
+    numbers("Samples per second there", speed, show.perSecond, "high"),
+    numbers("Speedup over today", (analysis) => analysis.speedup, show.speedup, null),
+    numbers("Wasted today", (analysis) => analysis.current_waste_percent, show.percent, null),
+    numbers("Peak at the maximum", (analysis) => maximumTrial(analysis)?.peak_allocated_bytes, show.bytes, null),
+    numbers("Saved per year", (analysis) => analysis.cost_savings_annual, show.dollars, null),
+    numbers("$ per million samples", (analysis) => dollarsPerMillion(analysis, speed(analysis)), show.dollars, "low"),
+  ];
+}
+
+/** What a million samples cost at the recommended batch. */
+export function dollarsPerMillion(analysis: Analysis, speed: number | null | undefined): number | null {
+  if (!analysis.price || !speed) return null;
+  return (analysis.price.usd_per_hour / 3600 / speed) * 1e6;
+}
+
+function bestOf(values: readonly (number | null)[], better: Better): number | null {
+  const known = values.filter((value) => value !== null);
+  if (known.length < 2 || new Set(known).size < 2) return null;
+  return values.indexOf(better === "high" ? Math.max(...known) : Math.min(...known));
+}

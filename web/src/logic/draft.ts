@@ -1,0 +1,149 @@
+// What the form holds, and the question it asks.
+import type { Gpu, Health, JobBody, Model, Optimizer, Precision, Question } from "../api/types";
+import { FUSED_OPTIMIZERS } from "./recipe";
+
+/** The GPU of the server, which is measured on. */
+export const HERE = "here";
+export const DEFAULT_GPU = "a10";
+
+/** Numbers are kept as typed, so that a field can be empty for a moment. */
+export interface Draft {
+  model: string;
+  gpu: string;
+  precision: Precision;
+  optimizer: Optimizer;
+  sampleSize: string;
+  checkpointing: boolean;
+  batchSize: string;
+  compile: boolean;
+  tf32: boolean;
+  channelsLast: boolean;
+  fused: boolean;
+  lora: string;
+  accumulate: string;
+  memoryGib: string;
+  marginPercent: string;
+}
+
+export const FIRST_DRAFT: Draft = {
+  model: "bert",
+  gpu: "",
+  precision: "fp32",
+  optimizer: "adamw",
+  sampleSize: "",
+  checkpointing: false,
+  batchSize: "16",
+  compile: false,
+  tf32: false,
+  channelsLast: false,
+  fused: false,
+  lora: "",
+  accumulate: "1",
+  memoryGib: "",
+  marginPercent: "5",
+};
+
+export type DraftErrors = Partial<Record<keyof Draft, string>>;
+
+/** The GPU that is chosen when nobody has chosen: the server's, else an A10, else the first. */
+export function defaultGpu(gpus: readonly Gpu[], health: Health | undefined): string {
+  if (health?.gpu_available) return HERE;
+  return gpus.find((gpu) => gpu.id === DEFAULT_GPU)?.id ?? gpus[0]?.id ?? "";
+}
+
+export function isMeasured(gpu: string): boolean {
+  return gpu === HERE;
+}
+
+export function draftErrors(draft: Draft): DraftErrors {
+  const errors: DraftErrors = {};
+  if (!draft.model) errors.model = "Choose a model.";
+  if (!isWhole(draft.batchSize)) errors.batchSize = "A whole number from 1.";
+  if (draft.sampleSize !== "" && !isWhole(draft.sampleSize)) errors.sampleSize = "A whole number from 1.";
+  if (draft.lora !== "" && !isWhole(draft.lora)) errors.lora = "A whole number from 1, or empty.";
+  if (!isWhole(draft.accumulate)) errors.accumulate = "A whole number from 1.";
+  if (draft.memoryGib !== "" && !(Number(draft.memoryGib) > 0)) errors.memoryGib = "More than 0, or empty.";
+  const margin = Number(draft.marginPercent);
+  if (draft.marginPercent === "" || !(margin >= 0 && margin < 100)) errors.marginPercent = "From 0 to 99.";
+  return errors;
+}
+
+/** What the size of a sample is called, by the type of the model; tokens for all others. */
+const SAMPLE_SIZES: Record<string, "image_size" | "audio_seconds"> = { vision: "image_size", audio: "audio_seconds" };
+
+/** The body of POST /jobs. What does not go with the model or the GPU is left out. */
+export function draftBody(draft: Draft, model: Model | undefined): JobBody {
+  const isImage = model?.type === "vision";
+  const size = draft.sampleSize === "" ? null : Number(draft.sampleSize);
+  return {
+    model_name: draft.model,
+    ...(isMeasured(draft.gpu) || !draft.gpu ? {} : { gpu: draft.gpu }),
+    precision: draft.precision,
+    optimizer: draft.optimizer,
+    ...(size === null ? {} : { [SAMPLE_SIZES[model?.type ?? ""] ?? "seq_len"]: size }),
+    gradient_checkpointing: draft.checkpointing,
+    ...(draft.lora === "" ? {} : { lora: Number(draft.lora) }),
+    batch_size: Number(draft.batchSize),
+    compile: draft.compile && isMeasured(draft.gpu),
+    tf32: draft.tf32,
+    channels_last: draft.channelsLast && isImage,
+    fused: draft.fused && FUSED_OPTIMIZERS.includes(draft.optimizer),
+    accumulate: Number(draft.accumulate),
+    ...(draft.memoryGib === "" ? {} : { memory_gib: Number(draft.memoryGib) }),
+    margin: Number(draft.marginPercent) / 100,
+  };
+}
+
+/** The same for every GPU: there is none to name, and nothing that only a measurement knows. */
+export function allGpusBody(draft: Draft, model: Model | undefined): JobBody {
+  const { gpu: _, memory_gib: __, ...body } = draftBody({ ...draft, compile: false }, model);
+  return { ...body, all_gpus: true };
+}
+
+/** The body that asks an earlier question again. */
+export function questionBody(question: Question): JobBody {
+  const { request } = question;
+  const { recipe, target } = request;
+  return {
+    model_name: request.model,
+    config: request.config,
+    task: request.task,
+    revision: request.revision,
+    trust_remote_code: request.trust_remote_code,
+    gpu: target.gpu,
+    device: target.gpu || question.all_gpus ? "auto" : target.device,
+    precision: recipe.precision,
+    optimizer: recipe.optimizer,
+    fused: recipe.fused,
+    lora: recipe.lora,
+    gradient_checkpointing: recipe.gradient_checkpointing,
+    compile: recipe.compile,
+    channels_last: recipe.channels_last,
+    tf32: recipe.tf32,
+    eval_mode: !recipe.train_mode,
+    loss: recipe.loss,
+    accumulate: recipe.accumulation_steps,
+    seq_len: request.seq_len,
+    image_size: request.image_size,
+    audio_seconds: request.audio_seconds,
+    small: request.small,
+    batch_size: question.current_batch_size,
+    max_batch: question.max_batch,
+    memory_gib: target.memory_cap_bytes === null ? null : target.memory_cap_bytes / 2 ** 30,
+    margin: question.margin,
+    price_per_hour: question.price_per_hour,
+    ...question.usage,
+    all_gpus: question.all_gpus,
+    seq_lens: question.seq_lens,
+  };
+}
+
+/** The size of a sample that a model has unless told, as its description says; "" if it does not. */
+export function usualSampleSize(model: Model | undefined): string {
+  const unit = { vision: "x\\d+ pixels", audio: " seconds" }[model?.type ?? ""] ?? " tokens";
+  return new RegExp(`(\\d+)${unit}`).exec(model?.description ?? "")?.[1] ?? "";
+}
+
+function isWhole(text: string): boolean {
+  return /^[1-9]\d{0,8}$/.test(text.trim());
+}

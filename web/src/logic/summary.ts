@@ -1,0 +1,53 @@
+// A job in a list, in a few words.
+import type { Gpu, JobSummary, Model } from "../api/types";
+import { count, shortGpuName, speedup } from "./format";
+import { sentence } from "./problems";
+
+/** The model and where it trains: `BERT base on A10`. */
+export function jobName(
+  job: Pick<JobSummary, "model_name" | "target" | "headline">,
+  models: readonly Model[],
+  gpus: readonly Gpu[],
+): string {
+  return `${modelName(job.model_name, models)} on ${shortGpuName(placeName(job, gpus))}`;
+}
+
+export function modelName(id: string, models: readonly Model[]): string {
+  return models.find((model) => model.id === id || model.huggingface_id === id)?.name ?? id;
+}
+
+/** Where it trains. */
+export function placeName(job: Pick<JobSummary, "target" | "headline">, gpus: readonly Gpu[]): string {
+  if (job.target === "all") return "all GPUs";
+  const name = job.headline?.gpu_name ?? gpus.find((gpu) => gpu.id === job.target)?.name;
+  return name ?? (job.target === "auto" ? "the server's GPU" : job.target);
+}
+
+/** What came of it. */
+export function summaryWords(job: JobSummary): string {
+  const { headline } = job;
+  if (!headline) return job.error ? sentence(job.error) : "No answer yet";
+  if (headline.fastest) return `Fastest: ${headline.fastest}, cheapest: ${headline.cheapest ?? "not known"}`;
+  return [
+    headline.recommended_batch_size === null ? null : `use ${count(headline.recommended_batch_size)}`,
+    headline.max_batch_size === null ? null : `maximum ${count(headline.max_batch_size)}`,
+    headline.speedup === null ? null : speedup(headline.speedup),
+    headline.source,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** Whether a job has all the words, in its name, its outcome or its id. */
+export function matches(job: JobSummary, name: string, search: string): boolean {
+  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${summaryWords(job)}`.toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+/** A result that can stand beside others: one training on one GPU. */
+export function isComparable(job: JobSummary): boolean {
+  return job.state === "done" && job.target !== "all";
+}

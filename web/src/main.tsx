@@ -1,0 +1,35 @@
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { UnreachableError } from "./api/client";
+import { App } from "./App";
+import { shouldRetry } from "./hooks/queries";
+import { DraftProvider } from "./hooks/use-draft";
+import "./styles.css";
+
+/** Whoever finds the server away has its health looked at, which says so on every page. */
+function onError(error: Error): void {
+  if (error instanceof UnreachableError && client.getQueryState(["health"])?.status !== "error") {
+    void client.invalidateQueries({ queryKey: ["health"] });
+  }
+}
+
+// The service may be on this machine, which works without a network too.
+const client = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
+  defaultOptions: {
+    queries: { networkMode: "always", retry: shouldRetry, retryDelay: 800 },
+    mutations: { networkMode: "always" },
+  },
+});
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <QueryClientProvider client={client}>
+      <DraftProvider>
+        <App />
+      </DraftProvider>
+    </QueryClientProvider>
+  </StrictMode>,
+);

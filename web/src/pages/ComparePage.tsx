@@ -1,0 +1,81 @@
+import { isComparison, isSweep } from "../api/types";
+import { SideBySide, type Column } from "../compare/SideBySide";
+import { useJobs, useManyJobs } from "../hooks/queries";
+import { useJobNames } from "../hooks/use-job-names";
+import { goTo } from "../hooks/use-route";
+import { useTitle } from "../hooks/use-title";
+import { ago } from "../logic/format";
+import { callProblem } from "../logic/problems";
+import { link } from "../logic/route";
+import { isComparable, summaryWords } from "../logic/summary";
+import { LinkButton } from "../ui/Button";
+import { Combobox } from "../ui/Combobox";
+import { ErrorBox } from "../ui/ErrorBox";
+
+/** Results side by side; which ones is in the address. */
+export function ComparePage({ ids }: { ids: string[] }) {
+  useTitle("Compare");
+  const { nameOf } = useJobNames();
+  const { data: history } = useJobs({ state: "done" });
+  const queries = useManyJobs(ids);
+  const show = (next: readonly string[]) => goTo(link.compare(next));
+  const failed = queries.findIndex((query) => query.isError);
+  const columns: Column[] = queries.flatMap(({ data: job }) => {
+    if (!job?.result || isComparison(job.result)) return [];
+    const analysis = isSweep(job.result) ? job.result.analyses[job.result.plan_for] : job.result;
+    if (!analysis) return [];
+    return [{ id: job.id, name: nameOf(job), analysis }];
+  });
+  const options = (history?.pages.flatMap((page) => page.jobs) ?? [])
+    .filter((job) => isComparable(job) && !ids.includes(job.id))
+    .map((job) => ({
+      value: job.id,
+      label: nameOf(job),
+      note: summaryWords(job),
+      detail: ago(job.created_at),
+      group: "From the history",
+    }));
+
+  return (
+    <div className="space-y-6">
+      <div className="grid grid-cols-1 items-end gap-6 lg:grid-cols-[minmax(0,1fr)_26rem]">
+        <div>
+          <h1 className="text-3xl font-semibold tracking-tight">Compare</h1>
+          <p className="mt-1 text-soft">Two or more results side by side. The best of each row is green.</p>
+        </div>
+        <Combobox
+          label="Add a result"
+          options={options}
+          value=""
+          onChange={(id) => show([...ids, id])}
+          placeholder="Search the history"
+          nothing={(typed) => (typed ? `No finished result matches “${typed}”.` : "There is no other finished result.")}
+        />
+      </div>
+      {failed >= 0 && (
+        <ErrorBox
+          problem={callProblem(queries[failed]!.error)}
+          onDismiss={() => show(ids.filter((_, index) => index !== failed))}
+        />
+      )}
+      {columns.length > 0 && (
+        <SideBySide columns={columns} onRemove={(id) => show(ids.filter((other) => other !== id))} />
+      )}
+      {ids.length < 2 && <AddMore count={ids.length} />}
+      {ids.length > 0 && columns.length === 0 && failed < 0 && <div className="skeleton h-96" />}
+    </div>
+  );
+}
+
+function AddMore({ count }: { count: number }) {
+  return (
+    <div className="rounded-xl border border-dashed border-edge px-6 py-16 text-center">
+      <p className="font-medium">{count === 0 ? "Nothing to compare yet" : "Add one more"}</p>
+      <p className="mt-1 text-sm text-soft">Choose results above, or pick them in the history.</p>
+      <div className="mt-5 flex flex-wrap justify-center gap-3">
+        <LinkButton href={link.history()}>History</LinkButton>
+        <LinkButton href={link.gpus()}>Compare all GPUs instead</LinkButton>
+      </div>
+    </div>
+  );
+}

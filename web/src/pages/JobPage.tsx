@@ -1,0 +1,42 @@
+import { AnalysisView } from "../answer/AnalysisView";
+import { ApiError } from "../api/client";
+import { isComparison, isFinished, isSweep, type Job } from "../api/types";
+import { ComparisonView } from "../compare/ComparisonView";
+import { SweepView } from "../compare/SweepView";
+import { useJob, useModels } from "../hooks/queries";
+import { useTitle } from "../hooks/use-title";
+import { useJobNames } from "../hooks/use-job-names";
+import { modelName } from "../logic/summary";
+import { EndedView } from "../running/EndedView";
+import { JobLoading } from "../running/JobLoading";
+import { RunningView } from "../running/RunningView";
+import { UnknownJob } from "../running/UnknownJob";
+
+interface JobPageProps {
+  id: string;
+  /** One GPU of a comparison, or one length of a sweep. */
+  part: string | null;
+}
+
+export function JobPage({ id, part }: JobPageProps) {
+  const { data: job, error } = useJob(id);
+  const { nameOf } = useJobNames();
+  useTitle(job ? nameOf(job) : "Job");
+  if (job) return <JobView job={job} part={part} />;
+  if (error instanceof ApiError && error.status !== 401) return <UnknownJob error={error} />;
+  return <JobLoading />;
+}
+
+/** The job, by the state it is in. */
+function JobView({ job, part }: { job: Job; part: string | null }) {
+  const { data: models = [] } = useModels();
+  const model = modelName(job.model_name, models);
+  if (!isFinished(job.state)) return <RunningView job={job} model={model} />;
+  if (!job.result) return <EndedView job={job} model={model} />;
+  const { result } = job;
+  if (!isComparison(result) && !isSweep(result)) return <AnalysisView job={job} analysis={result} model={model} />;
+  const analysis = part ? result.analyses[part] : undefined;
+  if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} isPart />;
+  if (isSweep(result)) return <SweepView job={job} sweep={result} model={model} />;
+  return <ComparisonView job={job} comparison={result} model={model} />;
+}

@@ -1,0 +1,213 @@
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { CheckIcon, ChevronIcon } from "./icons";
+
+export interface Option {
+  value: string;
+  label: string;
+  /** Stands at the right. */
+  detail?: string;
+  /** Stands below the label. */
+  note?: string;
+  group: string;
+  /** Found by these too. */
+  keywords?: string;
+}
+
+interface ComboboxProps {
+  label: string;
+  options: readonly Option[];
+  value: string;
+  onChange: (value: string) => void;
+  placeholder?: string;
+  hint?: string;
+  /** What was typed as an option of its own, where it may be one. */
+  custom?: (typed: string) => Option | null;
+  /** What to say when nothing matches what was typed. */
+  nothing?: (typed: string) => string;
+}
+
+/** One of many, found by typing. */
+export function Combobox({ label, options, value, onChange, placeholder, hint, custom, nothing }: ComboboxProps) {
+  const id = useId();
+  const [isOpen, setOpen] = useState(false);
+  const [typed, setTyped] = useState<string | null>(null);
+  const [active, setActive] = useState(0);
+  const root = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const chosen = options.find((option) => option.value === value) ?? custom?.(value) ?? undefined;
+  const shown = withCustom(matching(options, typed), custom?.((typed ?? "").trim()) ?? null);
+
+  useEffect(() => {
+    if (isOpen) list.current?.querySelector("[data-active=true]")?.scrollIntoView({ block: "nearest" });
+  }, [isOpen, active]);
+
+  const open = () => {
+    if (isOpen) return;
+    setOpen(true);
+    setActive(
+      Math.max(
+        options.findIndex((option) => option.value === value),
+        0,
+      ),
+    );
+  };
+  const close = () => {
+    setOpen(false);
+    setTyped(null);
+  };
+  const choose = (option: Option | undefined) => {
+    if (option) onChange(option.value);
+    close();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
+    const move = moves[event.key];
+    if (move) {
+      event.preventDefault();
+      if (isOpen) setActive((now) => Math.min(Math.max(now + move, 0), shown.length - 1));
+      else open();
+    } else if (event.key === "Enter" && isOpen) {
+      event.preventDefault();
+      if (shown.length > 0) choose(shown[active]);
+    } else if (event.key === "Escape" && isOpen) {
+      event.preventDefault();
+      close();
+    } else if (event.key === "Tab") {
+      close();
+    }
+  };
+
+  return (
+    <div
+      ref={root}
+      className="relative"
+      onBlur={(event) => {
+        if (!root.current?.contains(event.relatedTarget)) close();
+      }}
+    >
+      <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
+        {label}
+      </label>
+      <div className="relative">
+        <input
+          id={id}
+          role="combobox"
+          aria-expanded={isOpen}
+          aria-controls={isOpen ? `${id}-list` : undefined}
+          aria-autocomplete="list"
+          aria-activedescendant={isOpen && shown[active] ? `${id}-${shown[active].value}` : undefined}
+          aria-describedby={hint ? `${id}-hint` : undefined}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder={isOpen && chosen ? chosen.label : placeholder}
+          value={typed ?? (isOpen ? "" : (chosen?.label ?? ""))}
+          onClick={open}
+          onKeyDown={onKeyDown}
+          onChange={(event) => {
+            setTyped(event.target.value);
+            setActive(0);
+            setOpen(true);
+          }}
+          className="field truncate pr-10 placeholder:text-faint"
+        />
+        <ChevronIcon className="pointer-events-none absolute top-1/2 right-3 size-4 -translate-y-1/2 text-faint" />
+      </div>
+      {hint && (
+        <p id={`${id}-hint`} className="mt-1 text-xs text-faint">
+          {hint}
+        </p>
+      )}
+      {isOpen && (
+        <div className="absolute top-[calc(1.75rem+2.75rem+0.375rem)] left-0 z-40 w-full overflow-hidden rounded-lg border border-edge bg-card shadow-2xl shadow-black">
+          {shown.length === 0 ? (
+            <p role="status" className="p-3 text-sm text-soft">
+              {nothing?.(typed ?? "") ?? "Nothing matches."}
+            </p>
+          ) : (
+            <div
+              ref={list}
+              id={`${id}-list`}
+              role="listbox"
+              aria-label={label}
+              className="max-h-80 overflow-y-auto p-1"
+            >
+              {grouped(shown).map(([group, members]) => (
+                <div key={group} role="group" aria-label={group}>
+                  <div aria-hidden="true" className="px-3 pt-2 pb-1 text-xs font-medium text-faint">
+                    {group}
+                  </div>
+                  {members.map((option) => (
+                    <ComboboxOption
+                      key={option.value}
+                      id={`${id}-${option.value}`}
+                      option={option}
+                      isActive={option === shown[active]}
+                      isChosen={option.value === value}
+                      onChoose={() => choose(option)}
+                      onHover={() => setActive(shown.indexOf(option))}
+                    />
+                  ))}
+                </div>
+              ))}
+            </div>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface ComboboxOptionProps {
+  id: string;
+  option: Option;
+  isActive: boolean;
+  isChosen: boolean;
+  onChoose: () => void;
+  onHover: () => void;
+}
+
+function ComboboxOption({ id, option, isActive, isChosen, onChoose, onHover }: ComboboxOptionProps) {
+  return (
+    <div
+      id={id}
+      role="option"
+      tabIndex={-1}
+      aria-selected={isChosen}
+      data-active={isActive}
+      onPointerDown={(event) => event.preventDefault()}
+      onClick={onChoose}
+      onKeyDown={() => undefined}
+      onPointerMove={onHover}
+      className="flex min-h-10 cursor-pointer items-center gap-3 rounded-md px-3 py-1.5 text-sm data-[active=true]:bg-raised"
+    >
+      <span className="min-w-0 grow">
+        <span className={isChosen ? "text-accent" : ""}>{option.label}</span>
+        {option.note && <span className="block truncate text-xs text-faint">{option.note}</span>}
+      </span>
+      {option.detail && <span className="shrink-0 text-xs text-soft tabular-nums">{option.detail}</span>}
+      <CheckIcon className={`size-4 shrink-0 text-accent ${isChosen ? "" : "invisible"}`} />
+    </div>
+  );
+}
+
+function matching(options: readonly Option[], typed: string | null): Option[] {
+  const words = (typed ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const found = options.filter((option) => {
+    const text = `${option.label} ${option.value} ${option.note ?? ""} ${option.keywords ?? ""}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  // Groups stand together, so the arrow keys must follow the same order.
+  return grouped(found).flatMap(([, members]) => members);
+}
+
+/** The typed one comes last, unless it is there already. */
+function withCustom(options: Option[], typed: Option | null): Option[] {
+  const isKnown = options.some((option) => option.value === typed?.value || option.note === typed?.value);
+  return typed && !isKnown ? [...options, typed] : options;
+}
+
+function grouped(options: readonly Option[]): [string, Option[]][] {
+  const groups = new Map<string, Option[]>();
+  for (const option of options) groups.set(option.group, [...(groups.get(option.group) ?? []), option]);
+  return [...groups];
+}

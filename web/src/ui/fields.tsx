@@ -1,0 +1,180 @@
+// Form fields: each has a label, may have a hint, and says what is wrong with it.
+import * as RadixSelect from "@radix-ui/react-select";
+import * as RadixSwitch from "@radix-ui/react-switch";
+import * as RadixToggleGroup from "@radix-ui/react-toggle-group";
+import { useId, type ReactNode } from "react";
+import { CheckIcon, ChevronIcon } from "./icons";
+
+interface FieldProps {
+  label: string;
+  hint?: ReactNode;
+}
+
+function Label({ htmlFor, id, children }: { htmlFor?: string; id?: string; children: ReactNode }) {
+  return (
+    <label htmlFor={htmlFor} id={id} className="mb-1.5 block text-sm font-medium">
+      {children}
+    </label>
+  );
+}
+
+interface TextFieldProps extends FieldProps {
+  value: string;
+  onChange: (value: string) => void;
+  error?: string;
+  unit?: string;
+  placeholder?: string;
+}
+
+/** A number as typed; whoever uses it decides what it means. */
+export function NumberField({ label, hint, value, onChange, error, unit, placeholder }: TextFieldProps) {
+  const id = useId();
+  const hintId = `${id}-hint`;
+  return (
+    <div>
+      <Label htmlFor={id}>{label}</Label>
+      <div className="relative">
+        <input
+          id={id}
+          inputMode="decimal"
+          autoComplete="off"
+          value={value}
+          placeholder={placeholder}
+          onChange={(event) => onChange(event.target.value)}
+          aria-invalid={error ? true : undefined}
+          aria-describedby={error || hint ? hintId : undefined}
+          className={`field tabular-nums placeholder:text-faint ${unit ? "pr-16" : ""} ${error ? "border-bad" : ""}`}
+        />
+        {unit && (
+          <span
+            aria-hidden="true"
+            className="pointer-events-none absolute inset-y-0 right-3 flex items-center text-sm text-faint"
+          >
+            {unit}
+          </span>
+        )}
+      </div>
+      {(error || hint) && (
+        <p id={hintId} className={`mt-1 text-xs ${error ? "text-bad-ink" : "text-faint"}`}>
+          {error ?? hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface Choice<T extends string> {
+  value: T;
+  label: string;
+  hint?: string;
+}
+
+interface ChoiceFieldProps<T extends string> extends FieldProps {
+  value: T;
+  choices: readonly Choice<T>[];
+  onChange: (value: T) => void;
+}
+
+/** One of a few, all in sight. */
+export function SegmentField<T extends string>({ label, value, choices, onChange }: ChoiceFieldProps<T>) {
+  const id = useId();
+  return (
+    <div>
+      <span id={id} className="mb-1.5 block text-sm font-medium">
+        {label}
+      </span>
+      <RadixToggleGroup.Root
+        type="single"
+        value={value}
+        onValueChange={(chosen) => chosen && onChange(chosen as T)}
+        aria-labelledby={id}
+        className="grid auto-cols-fr grid-flow-col gap-1 rounded-lg border border-edge bg-field p-1"
+      >
+        {choices.map((choice) => (
+          <RadixToggleGroup.Item
+            key={choice.value}
+            value={choice.value}
+            className="flex min-h-9 flex-wrap items-center justify-center gap-x-1.5 rounded-md px-1 text-sm leading-tight text-soft transition-colors hover:text-ink data-[state=on]:bg-raised data-[state=on]:font-medium data-[state=on]:text-accent"
+          >
+            {choice.label}
+            {choice.hint && <span className="font-mono text-xs opacity-90">{choice.hint}</span>}
+          </RadixToggleGroup.Item>
+        ))}
+      </RadixToggleGroup.Root>
+    </div>
+  );
+}
+
+/** One of several, behind a button. */
+export function SelectField<T extends string>({ label, value, choices, onChange }: ChoiceFieldProps<T>) {
+  const id = useId();
+  return (
+    <div>
+      <Label htmlFor={id}>{label}</Label>
+      <RadixSelect.Root value={value} onValueChange={(chosen) => onChange(chosen as T)}>
+        <RadixSelect.Trigger id={id} className="field flex items-center justify-between gap-2 text-left">
+          <RadixSelect.Value />
+          <RadixSelect.Icon>
+            <ChevronIcon className="size-4 text-faint" />
+          </RadixSelect.Icon>
+        </RadixSelect.Trigger>
+        <RadixSelect.Portal>
+          <RadixSelect.Content
+            position="popper"
+            sideOffset={6}
+            className="z-50 max-h-[var(--radix-select-content-available-height)] w-[var(--radix-select-trigger-width)] overflow-hidden rounded-lg border border-edge bg-card shadow-2xl shadow-black"
+          >
+            <RadixSelect.Viewport className="p-1">
+              {choices.map((choice) => (
+                <RadixSelect.Item
+                  key={choice.value}
+                  value={choice.value}
+                  className="flex min-h-10 cursor-pointer items-center justify-between gap-2 rounded-md px-3 text-sm outline-none data-[highlighted]:bg-raised data-[state=checked]:text-accent"
+                >
+                  <RadixSelect.ItemText>{choice.label}</RadixSelect.ItemText>
+                  <RadixSelect.ItemIndicator>
+                    <CheckIcon className="size-4" />
+                  </RadixSelect.ItemIndicator>
+                </RadixSelect.Item>
+              ))}
+            </RadixSelect.Viewport>
+          </RadixSelect.Content>
+        </RadixSelect.Portal>
+      </RadixSelect.Root>
+    </div>
+  );
+}
+
+interface SwitchFieldProps extends FieldProps {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  disabled?: boolean;
+}
+
+export function SwitchField({ label, hint, checked, onChange, disabled }: SwitchFieldProps) {
+  const id = useId();
+  return (
+    <div className="flex items-start justify-between gap-4">
+      <div className="min-w-0">
+        <label htmlFor={id} className="text-sm font-medium">
+          {label}
+        </label>
+        {hint && (
+          <p id={`${id}-hint`} className="text-xs text-faint">
+            {hint}
+          </p>
+        )}
+      </div>
+      <RadixSwitch.Root
+        id={id}
+        checked={checked}
+        onCheckedChange={onChange}
+        disabled={disabled}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className="relative h-6 w-11 shrink-0 rounded-full border border-edge bg-field transition-colors data-[state=checked]:border-accent data-[state=checked]:bg-accent disabled:opacity-50"
+      >
+        <RadixSwitch.Thumb className="block size-4 translate-x-1 rounded-full bg-soft transition-transform data-[state=checked]:translate-x-[1.375rem] data-[state=checked]:bg-black" />
+      </RadixSwitch.Root>
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import {
+  PARTS,
+  answerColumns,
+  batchTicks,
+  fastBand,
+  lastTrials,
+  limitGib,
+  memoryColumns,
+  partsShown,
+  roundTicks,
+  thinned,
+  throughputPoints,
+} from "../src/logic/chart-data";
+import { analysis, changed } from "./data";
+
+describe("chart data", () => {
+  it("has one trial for each batch size, the one that says most", () => {
+    const last = lastTrials(analysis.trials);
+    const sizes = last.map((trial) => trial.batch_size);
+    expect(sizes).toEqual([...new Set(sizes)].sort((a, b) => a - b));
+    expect(last.find((trial) => trial.batch_size === 266)?.breakdown).not.toBeNull();
+    expect(
+      lastTrials([...analysis.trials].reverse()).find((trial) => trial.batch_size === 266)?.breakdown,
+    ).not.toBeNull();
+  });
+
+  it("stacks parts that add up to what the device holds", () => {
+    for (const column of memoryColumns(analysis.trials)) {
+      const sum =
+        PARTS.reduce((total, part) => total + (column[part.name] ?? 0), 0) + (column.whole ?? 0) + (column.failed ?? 0);
+      expect(sum).toBeCloseTo(column.total, 6);
+    }
+  });
+
+  it("shows in an answer what is broken down, and the first size that fails", () => {
+    const columns = answerColumns(analysis);
+    expect(columns.at(-1)).toMatchObject({ batch: 267 });
+    expect(columns.at(-1)?.failed).toBeGreaterThan(0);
+    expect(columns.every((column) => column.whole === undefined)).toBe(true);
+  });
+
+  it("leaves out parts that nobody has", () => {
+    expect(partsShown(answerColumns(analysis)).map((part) => part.name)).not.toContain("other_processes_bytes");
+  });
+
+  it("draws the limit at what the allocator can have, and what is outside it", () => {
+    expect(limitGib(analysis)).toBeCloseTo(analysis.gpu_total_gb, 3);
+    expect(limitGib(changed({ breakdown: null }))).toBeCloseTo(analysis.capacity_bytes / 2 ** 30, 6);
+  });
+
+  it("has a point for each timed size, with its interval", () => {
+    const points = throughputPoints(analysis.trials);
+    expect(points.map((point) => point.batch)).toEqual([8, 16, 32, 64, 128, 244, 255, 266]);
+    for (const { speed, between } of points) expect(between![0] < speed && speed < between![1]).toBe(true);
+  });
+
+  it("bands the best 5 %, thrashing sizes left out", () => {
+    const points = [10, 100, 120].map((speed, index) => ({ batch: 2 ** index, speed, between: null }));
+    expect(fastBand(points)).toEqual([114, 120]);
+    expect(fastBand(points, [4])).toEqual([95, 100]);
+    expect(fastBand([])).toBeNull();
+  });
+
+  it("thins out many columns and keeps the ends", () => {
+    const many = Array.from({ length: 200 }, (_, index) => index);
+    expect(thinned(many, 24)).toHaveLength(24);
+    expect(thinned(many, 24).at(0)).toBe(0);
+    expect(thinned(many, 24).at(-1)).toBe(199);
+    expect(thinned([1, 2], 24)).toEqual([1, 2]);
+  });
+
+  it("has ticks that read well", () => {
+    expect(batchTicks([8, 16, 244, 266])).toEqual([8, 16, 32, 64, 128, 256]);
+    expect(batchTicks([3])).toEqual([3]);
+    expect(batchTicks([])).toEqual([]);
+    expect(roundTicks(23.8)).toEqual([0, 5, 10, 15, 20]);
+    expect(roundTicks(418)).toEqual([0, 100, 200, 300, 400]);
+  });
+});
