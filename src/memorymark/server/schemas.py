@@ -292,16 +292,17 @@ class RequestView(BaseModel):
     """What is trained, how and where."""
 
     model: str
-    config: dict[str, Any] | None
-    task: str | None
-    revision: str | None
-    trust_remote_code: bool
     seq_len: int | None
     image_size: int | None
-    audio_seconds: int | None
     small: bool | None
     recipe: RecipeView
     target: TargetView
+    # Older records have none of these.
+    config: dict[str, Any] | None = None
+    task: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    audio_seconds: int | None = None
 
 
 class QuestionView(BaseModel):
