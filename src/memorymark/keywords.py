@@ -60,19 +60,26 @@ class ModuleOptions(TargetOptions, total=False):
     accumulate: int
 
 
-class TrialOptions(RecipeOptions, TargetOptions, RunOptions, total=False):
+class ModelOptions(TypedDict, total=False):
+    """What a model by name is, and its samples; but for the length, which ``analyze`` takes by itself."""
+
+    task: str | None
+    revision: str | None
+    trust_remote_code: bool
+    image_size: int | None
+    audio_seconds: int | None
+    small: bool | None
+
+
+class TrialOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, total=False):
     """What ``predict`` and ``measure`` take besides the model and the batch size."""
 
     seq_len: int | None
-    image_size: int | None
-    small: bool | None
 
 
-class AnalysisOptions(RecipeOptions, TargetOptions, RunOptions, total=False):
+class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, total=False):
     """What ``analyze`` takes besides the model, the lengths and ``all_gpus``."""
 
-    image_size: int | None
-    small: bool | None
     batch_size: int
     max_batch: int | None
     margin: float

@@ -109,10 +109,14 @@ class Sweep(Shown):
                 f"{' and '.join(too_long)} tokens do not fit even at batch 1: cut samples at {plan} tokens, or see "
                 "what `memorymark analyze` suggests for that length."
             )
-        advice.append(
-            f"Plan for {plan} tokens, the longest{' that fits' if too_long else ''}: batch {batch} never runs out of "
-            "memory if no sample is longer."
-        )
+        longest = f"Plan for {plan} tokens, the longest{' that fits' if too_long else ''}:"
+        if self.plan.recommended is not None:
+            advice.append(f"{longest} batch {batch} never runs out of memory if no sample is longer.")
+        else:
+            margin = f"a margin of {100 * self.plan.margin:g} %"
+            roomy = [length.seq_len for length in self.lengths if length.analysis and length.analysis.recommended]
+            instead = f"; the longest that leaves it has {max(roomy)} tokens" if roomy else ""
+            advice.append(f"{longest} batch {batch} is all that fits, and does not leave {margin}{instead}.")
         lossy = [length for length in self.lengths if length.seq_len != plan and length.lost]
         if lossy:
             costs = ", ".join(

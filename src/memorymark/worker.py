@@ -90,10 +90,7 @@ class Worker:
             sample = workload.sample
             self._probe = MeasuredProbe(workload, asked.recipe, device)
             device.synchronize()
-        # What is alive now stays: leaving it out makes the collections after a failed trial quick.
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        _settle()
         seconds = {
             "import": imported - start,
             "device": opened - imported,
@@ -124,6 +121,7 @@ class Worker:
             workload = workload_of(asked)
             sample = workload.sample
             self._probe.feed(workload)
+        _settle()
         self._probe.info = replace(
             self._probe.info,
             sample=sample,
@@ -183,6 +181,13 @@ class Worker:
         """Peaks of the forward pass, forward and backward, and the full step."""
         peaks: dict[str, Any] = self._probe.phase_peaks(batch_size)
         return peaks
+
+
+def _settle() -> None:
+    """What is alive now stays: leaving it out makes later collections quick, which look through all that is not."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:

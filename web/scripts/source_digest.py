@@ -32,4 +32,4 @@ def built_digest(build: Path = BUILD) -> str:
 
 if __name__ == "__main__":
     if source_digest() != built_digest():
-        sys.exit("the dashboard was built from other sources; run `npm ci && npm run build` in web/.")
+        sys.exit("the dashboard was built from other sources; run `npm install --no-save && npm run build` in web/.")
