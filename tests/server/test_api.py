@@ -197,7 +197,7 @@ def test_what_is_not_there_or_not_taken_is_said_in_the_same_shape(call):
     assert {"GET", "POST"} <= set(re.split(", *", wrong_method.headers["Allow"]))
     assert is_error(call("GET", "/analyze"), 405)
     assert is_error(call("POST", "/jobs", "model_name=bert", Content_Type="text/plain"), 415)
-    assert is_error(call.post("/jobs", {"model_name": "x" * 70_000}), 413)
+    assert is_error(call.post("/jobs", {"model_name": "x" * 400_000}), 413)
 
 
 def test_an_unexpected_fault_is_logged_and_tells_callers_nothing(idle_jobs, monkeypatch, caplog):

@@ -138,8 +138,8 @@ def test_what_the_document_allows_gets_an_answer_that_it_describes(app, operatio
     statuses = fuzz(app, operation, GenerationMode.POSITIVE, CASES[operation])
 
     expected = {
-        "POST /jobs": {202, 400, 429},
-        "POST /analyze": {400, 429, 504},
+        "POST /jobs": {202, 400, 403, 429},
+        "POST /analyze": {400, 403, 429, 504},
         "GET /jobs/{job_id}": {200, 404},
         "DELETE /jobs/{job_id}": {200, 404},
         "GET /jobs/{job_id}/events": {200, 204, 404},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,12 @@ from memorymark.errors import HistoryError, UsageError
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.migrations import migrate
 from memorymark.history.tables import events, jobs
+from memorymark.units import KIB
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
 # Any number will do, if everyone uses the same.
 MIGRATION_LOCK = 5_001_0001
+LEAST_FREE_BYTES = 64 * KIB
 # How long a write waits for another process's.
 BUSY_SECONDS = 10
 EVERYTHING_BUT_RESULT = [column for column in jobs.c if column.name != "result"]
@@ -68,8 +71,9 @@ class Store:
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes what has changed about a job, and what has happened to it since the last time."""
         with self._transaction() as connection:
-            connection.execute(update(jobs).where(jobs.c.id == job.id).values(**_job_row(job)))
-            _add_events(connection, job.id, happened)
+            found = connection.execute(update(jobs).where(jobs.c.id == job.id).values(**_job_row(job)))
+            if found.rowcount:  # else somebody has deleted it from the database
+                _add_events(connection, job.id, happened)
 
     def job(self, job_id: str) -> Job | None:
         """The job with this id."""
@@ -141,6 +145,14 @@ class Store:
         """The file of a SQLite database."""
         is_file = self.url.get_backend_name() == "sqlite" and self.url.database not in (None, "", ":memory:")
         return Path(self.url.database or "") if is_file else None
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether the file of a SQLite database cannot grow."""
+        try:
+            return self.file is not None and shutil.disk_usage(self.file.parent).free < LEAST_FREE_BYTES
+        except OSError:
+            return False
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

@@ -43,17 +43,18 @@ class LiveJob:
     def tell(self, event: str, data: dict[str, Any], **changes: Any) -> None:
         """Something happened, and with it some fields of the job changed."""
         with self._changed:
-            self.job = replace(self.job, **changes)
+            changed = replace(self.job, **changes)
             happened = self._next_event(event, data)
             self._unsaved.append(happened)
-            self._save()
+            self._save(changed)
+            self.job = changed
             self._events.append(happened)
             self._changed.notify_all()
 
     def save(self) -> bool:
         """Tries again to write what could not be written."""
         with self._changed:
-            self._save()
+            self._save(self.job)
             return self.is_saved
 
     def events(self, after: int = 0) -> list[JobEvent]:
@@ -87,11 +88,11 @@ class LiveJob:
     def _next_event(self, event: str, data: dict[str, Any]) -> JobEvent:
         return JobEvent(len(self._events) + 1, event, data, time.time())
 
-    def _save(self) -> None:
+    def _save(self, job: Job) -> None:
         if self.is_saved and not self._unsaved:
             return
         try:
-            self._store.save(self.job, self._unsaved)
+            self._store.save(job, self._unsaved)
         except HistoryError as error:
             if self.is_saved:
                 log.warning("what happened cannot be written: %s", error, extra={"job": self.job.id})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
 from memorymark.errors import StoppedError
 from memorymark.probe.process import WorkerProcess
 
 LOAD_SECONDS = 300.0
+LOOK_UP_SECONDS = 0.1
 # After this many jobs a worker is replaced, so that what a model leaks cannot add up.
 USES = 100
 
@@ -40,15 +42,22 @@ class WarmWorkers:
                 threading.Thread(target=self._load, args=[self._ready], daemon=True).start()
             return self._ready
 
-    def take(self) -> WorkerProcess:
-        """The worker that is ready, or will be soonest."""
+    def take(self, is_stopped: Callable[[], bool] = lambda: False) -> WorkerProcess:
+        """The worker that is ready, or will be soonest; whoever asks may stop waiting."""
         while True:
             ready = self.prepare()
-            try:
-                worker = ready.result()
-            finally:
-                with self._lock:
-                    self._ready = None
+            failed_before = ready.done() and ready.exception() is not None
+            while not ready.done() and not is_stopped():
+                wait([ready], LOOK_UP_SECONDS)
+            with self._lock:
+                self._ready = None
+                if not ready.done() and self._loading is not None:
+                    self._loading.interrupt()  # it may hang, and the next job must not wait for it
+            if not ready.done():
+                raise StoppedError("stopped before it began.")
+            if failed_before:
+                continue  # that was somebody else's bad luck
+            worker = ready.result()
             if worker.process.poll() is None:
                 self._used += 1
                 return worker
@@ -131,7 +140,7 @@ class Lease:
         """A worker, unless the job has been stopped."""
         if self.stopped is not None or self._workers is None:
             raise StoppedError("stopped before it began.")
-        worker = self._workers.take()
+        worker = self._workers.take(lambda: self.stopped is not None)
         with self._lock:
             self._worker = worker
             if self.stopped is not None:

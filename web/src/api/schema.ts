@@ -557,26 +557,41 @@ export interface components {
         RequestView: {
             /** Model */
             model: string;
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            } | null;
-            /** Task */
-            task: string | null;
-            /** Revision */
-            revision: string | null;
-            /** Trust Remote Code */
-            trust_remote_code: boolean;
             /** Seq Len */
             seq_len: number | null;
             /** Image Size */
             image_size: number | null;
-            /** Audio Seconds */
-            audio_seconds: number | null;
             /** Small */
             small: boolean | null;
             recipe: components["schemas"]["RecipeView"];
             target: components["schemas"]["TargetView"];
+            /**
+             * Config
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Task
+             * @default null
+             */
+            task: string | null;
+            /**
+             * Revision
+             * @default null
+             */
+            revision: string | null;
+            /**
+             * Trust Remote Code
+             * @default false
+             */
+            trust_remote_code: boolean;
+            /**
+             * Audio Seconds
+             * @default null
+             */
+            audio_seconds: number | null;
         };
         /**
          * ResultRow
