@@ -139,14 +139,15 @@ def test_what_the_document_allows_gets_an_answer_that_it_describes(app, operatio
 
     expected = {
         "POST /jobs": {202, 400, 403, 429},
-        "POST /analyze": {400, 403, 429, 504},
+        "POST /analyze": {400, 403, 504},
         "GET /jobs/{job_id}": {200, 404},
         "DELETE /jobs/{job_id}": {200, 404},
         "GET /jobs/{job_id}/events": {200, 204, 404},
         "GET /jobs": {200, 400},
     }.get(operation, {200})
-    reused = {200} if operation == "POST /jobs" else set()
-    assert expected <= statuses.keys() <= expected | reused
+    # An answer that is there already, and a line that fills only if enough of the questions make sense.
+    possible = {"POST /jobs": {200}, "POST /analyze": {429}}.get(operation, set())
+    assert expected <= statuses.keys() <= expected | possible
 
 
 @pytest.mark.parametrize("operation", ["GET /jobs", "POST /jobs", "POST /analyze", "GET /jobs/{job_id}/events"])

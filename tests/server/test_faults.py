@@ -36,11 +36,13 @@ from faults_service import (
 )
 
 import memorymark as mm
+from memorymark.errors import StoppedError
 from memorymark.history import Store, new_job
 from memorymark.question import Question
 from memorymark.server.live_job import LiveJob
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
+from memorymark.server.warm_workers import WarmWorkers
 from memorymark.units import MIB
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -350,6 +352,21 @@ def test_a_worker_that_dies_while_it_starts_costs_no_later_job(service):
 
     assert (job["state"], job["error"]) == ("done", None)
     assert_well(service)
+
+
+def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch):
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(MARK_VARIABLE, mark)
+    lane_workers = WarmWorkers(reuse=False)
+    try:
+        with pytest.raises(StoppedError):
+            lane_workers.take(lambda: True)  # as a job does that is cancelled at once
+        time.sleep(1)  # enough to start the process
+        wait_until(lambda: workers(mark) == set(), seconds=20)
+        lane_workers.stop()
+        assert workers(mark) == set()
+    finally:
+        end_workers(mark)
 
 
 # The history
