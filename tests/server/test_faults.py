@@ -307,6 +307,7 @@ def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
 @contextmanager
 def starting_worker(service):
     """The process id of a worker of the CPU lane that is not ready yet."""
+    service.finished(service.submit(SHORT))  # the lane has no worker before its first job
     service.warm_pid("cpu")
     job_id = service.submit(SLOW)
     others = {service.busy_pid(job_id), service.warm_pid("prediction-0")}
