@@ -307,7 +307,7 @@ def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
 @contextmanager
 def starting_worker(service):
     """The process id of a worker of the CPU lane that is not ready yet."""
-    service.finished(service.submit(SHORT))  # the lane has no worker before its first job
+    service.finished(service.submit(SHORT, seq_len=16, fresh=True))  # the lane has no worker before its first job
     service.warm_pid("cpu")
     job_id = service.submit(SLOW)
     others = {service.busy_pid(job_id), service.warm_pid("prediction-0")}
@@ -324,7 +324,7 @@ def starting_worker(service):
 def test_a_worker_that_hangs_while_it_starts_is_no_excuse_for_the_time_limit(service):
     with starting_worker(service) as pid:
         os.kill(pid, signal.SIGSTOP)
-        job_id = service.submit(SHORT, time_limit=2)
+        job_id = service.submit(SHORT, time_limit=2, fresh=True)
 
         job = service.finished(job_id, seconds=20)
 
