@@ -38,7 +38,9 @@ from faults_service import (
 import memorymark as mm
 from memorymark.errors import StoppedError
 from memorymark.history import Store, new_job
+from memorymark.probe.process import WorkerProcess
 from memorymark.question import Question
+from memorymark.server import warm_workers
 from memorymark.server.live_job import LiveJob
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
@@ -355,14 +357,24 @@ def test_a_worker_that_dies_while_it_starts_costs_no_later_job(service):
     assert_well(service)
 
 
-def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch):
+@pytest.mark.parametrize("is_there", [False, True], ids=["before it is there", "while it starts"])
+def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch, is_there):
+    started = threading.Event()
+
+    class SlowToStart(WorkerProcess):
+        def __init__(self):
+            time.sleep(0 if is_there else 0.5)
+            super().__init__()
+            started.set()
+
     mark = uuid.uuid4().hex
     monkeypatch.setenv(MARK_VARIABLE, mark)
+    monkeypatch.setattr(warm_workers, "WorkerProcess", SlowToStart)
     lane_workers = WarmWorkers(reuse=False)
     try:
-        with pytest.raises(StoppedError):
-            lane_workers.take(lambda: True)  # as a job does that is cancelled at once
-        time.sleep(1)  # enough to start the process
+        with pytest.raises(StoppedError):  # as for a job that is cancelled
+            lane_workers.take(started.is_set if is_there else lambda: True)
+        assert started.wait(PATIENCE_SECONDS)
         wait_until(lambda: workers(mark) == set(), seconds=20)
         lane_workers.stop()
         assert workers(mark) == set()

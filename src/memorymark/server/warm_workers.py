@@ -28,6 +28,7 @@ class WarmWorkers:
         self._lock = threading.Lock()
         self._ready: Future[WorkerProcess] | None = None
         self._loading: WorkerProcess | None = None
+        self._loads: list[threading.Thread] = []
         self._used = 0
         self._stopped = False
         self.loaded: dict[str, Any] = {}
@@ -39,7 +40,9 @@ class WarmWorkers:
                 raise StoppedError("the service is shutting down.")
             if self._ready is None:
                 self._ready, self._used = Future(), 0
-                threading.Thread(target=self._load, args=[self._ready], daemon=True).start()
+                self._loads = [thread for thread in self._loads if thread.is_alive()]
+                self._loads.append(threading.Thread(target=self._load, args=[self._ready], daemon=True))
+                self._loads[-1].start()
             return self._ready
 
     def take(self, is_stopped: Callable[[], bool] = lambda: False) -> WorkerProcess:
@@ -51,9 +54,10 @@ class WarmWorkers:
                 wait([ready], LOOK_UP_SECONDS)
             with self._lock:
                 self._ready = None
-                if not ready.done() and self._loading is not None:
+                is_abandoned = not ready.done()
+                if is_abandoned and self._loading is not None:
                     self._loading.interrupt()  # it may hang, and the next job must not wait for it
-            if not ready.done():
+            if is_abandoned:
                 raise StoppedError("stopped before it began.")
             if failed_before:
                 continue  # that was somebody else's bad luck
@@ -79,6 +83,8 @@ class WarmWorkers:
             self._stopped, ready = True, self._ready
             if self._loading is not None:
                 self._loading.interrupt()
+        for thread in list(self._loads):  # one that nobody waits for any more may be there too
+            thread.join()
         if ready is not None and ready.exception() is None:
             ready.result().kill()
 
@@ -109,17 +115,21 @@ class WarmWorkers:
             worker = WorkerProcess()
             with self._lock:
                 self._loading = worker
-                if self._stopped:
-                    worker.interrupt()
+                if self._stopped or self._ready is not ready:
+                    worker.interrupt()  # whoever wanted it gave up before it was there to be interrupted
             self.loaded = worker.call("load", {}, LOAD_SECONDS)
+            with self._lock:
+                if self._ready is not ready:
+                    raise StoppedError("nobody waits for this worker any more.")
+                ready.set_result(worker)
         except BaseException as error:
             if worker is not None:
                 worker.kill()
             ready.set_exception(error)
-        else:
-            ready.set_result(worker)
         finally:
-            self._loading = None
+            with self._lock:
+                if self._loading is worker:
+                    self._loading = None
 
 
 class Lease:
