@@ -69,11 +69,11 @@ def price_of(question: Question, info: ProbeInfo) -> Price | None:
     """What an hour costs: as given, or by the catalog."""
     if question.price_per_hour is not None:
         return Price(question.price_per_hour, "as given")
-    gpu = _entry(info)
+    gpu = entry_of(info)
     return gpu.price if gpu else None
 
 
-def _entry(info: ProbeInfo) -> GpuEntry | None:
+def entry_of(info: ProbeInfo) -> GpuEntry | None:
     """The catalog's entry: by its own name where a step is predicted, by the driver's where it ran."""
     by_name = {gpu.name: gpu for gpu in all_gpus()}
     return by_name[info.device_name] if info.source == "predicted" else match_gpu(info.device_name)

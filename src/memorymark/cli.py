@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memorymark.commands.advise import advise
 from memorymark.commands.analyze import analyze
 from memorymark.commands.doctor import doctor
 from memorymark.commands.gpus import gpus
@@ -35,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help comes in half the time and cuts no option name short
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, measure, predict):
+for command in (analyze, advise, measure, predict):
     app.command()(command)
 app.add_typer(validate_app, name="validate")
 for command in (models, gpus, doctor, history, compare, report, serve):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from memorymark.advice.advising import advise
 from memorymark.analysis import Analysis
 from memorymark.analyzing import analyze_with, ways_to_fit
-from memorymark.catalog import all_gpus, match_gpu
+from memorymark.catalog import all_gpus
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
-from memorymark.devices import nvml
+from memorymark.devices.here import gpu_here
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe import ProbeInfo
@@ -87,6 +88,8 @@ def answer(
 ) -> Result:
     """Answers a question that was asked in one piece, as over HTTP; ``workload`` is one that lives in this process."""
     site = Site(time_limit_seconds, workers, workload)
+    if question.advise:
+        return advise(question, site, on_event)
     if question.all_gpus:
         return _compare(question, site, on_event)
     return _sweep(question, site, on_event) if question.seq_lens else _analyze(question, site, on_event)
@@ -189,10 +192,8 @@ def for_prediction(request: Request) -> Request:
         return request
     if target.device != "auto" and not target.device.startswith("cuda"):
         raise UsageError(f"a step is predicted for a CUDA GPU, not for {target.device}; name one with --gpu.")
-    index = int(target.device.partition(":")[2] or 0)
-    here = [match_gpu(state.name) for state in nvml.gpus()][index : index + 1]
+    known = gpu_here(target)
     target = replace(target, device="auto")
-    known = here[0] if here else None
     return replace(request, target=replace(target, gpu=known.id) if known else default_gpu_target(target))
 
 
