@@ -10,6 +10,7 @@ from memorymark.advice.code import Code, code_for
 from memorymark.catalog import Price
 from memorymark.cost import Savings, Usage, savings
 from memorymark.notebook import Shown
+from memorymark.own import OwnRequest
 from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.request import Request
@@ -201,7 +202,9 @@ class Advice(Shown):
 
     def code(self, option: Option) -> Code:
         """The option as code to paste."""
-        return code_for(option.recipe, option.batch_size, option.accumulation_steps, option.seq_len)
+        request, entry = self.request, self.request.name.entry if not isinstance(self.request, OwnRequest) else None
+        task = request.task or (entry.task if entry is not None else None)
+        return code_for(option.recipe, option.batch_size, option.accumulation_steps, seq_len=option.seq_len, task=task)
 
     @property
     def effective_batch_size(self) -> int:

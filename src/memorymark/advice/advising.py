@@ -28,7 +28,7 @@ from memorymark.units import format_bytes
 # In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
 FASTER = (("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
 # From the least change to the greatest: what makes room, alone and together.
-SMALLER = (
+FITTING = (
     ("checkpointing",),
     ("bf16",),
     ("bf16", "checkpointing"),
@@ -42,8 +42,8 @@ CONFIRMED = 3
 # A change that costs something must gain this much to be kept; a free one must only not lose.
 GAINS, LOSES_NOTHING = 1.02, 0.995
 SHORTEST_TOKENS = 64
-# What is tried in place of a batch that turned out not to fit, and how often.
-SMALLER_BATCH, TRIES = 0.9, 6
+# What part of a batch is tried where it turned out too large: by what it took, or where that is not known; how often.
+SMALLER, SMALLER_UNSEEN, TRIES = 0.98, 0.8, 6
 # What a parameter takes beside its weight and gradient, by optimizer.
 STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "adamw8bit": 2, "adafactor": 0, "none": 0}
 
@@ -83,7 +83,7 @@ class _Advisor:
         finally:
             self._kept.close()
         options += self._compiled(options, measured)
-        if not options:
+        if now is None and not options:
             raise self._nothing_fits()
         done = time.perf_counter()
         return Advice(
@@ -142,7 +142,7 @@ class _Advisor:
     def _smaller(self) -> Iterator[Option]:
         """Recipes that fit where today's does not, the least change first."""
         tried: dict[tuple[str, ...], bool] = {}
-        for wanted in SMALLER:
+        for wanted in FITTING:
             changes = tuple(change for change in wanted if CHANGES[change].to(self._today, self._facts) is not None)
             if not changes or changes in tried:
                 continue
@@ -306,7 +306,8 @@ class _Advisor:
             trial = self._measured(probe, batch_size)
             if trial.fits and trial.peak_reserved_bytes <= safe_bytes and not trial.allocator_retries:
                 return trial
-            batch_size = max(int(SMALLER_BATCH * batch_size), 1)
+            by_margin = SMALLER * safe_bytes / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
+            batch_size = max(int(min(by_margin, SMALLER) * batch_size), 1)
         return None
 
     def _measured(self, probe: Probe, batch_size: int) -> Trial:
@@ -372,9 +373,15 @@ class _Advisor:
 
 
 def split(effective_batch: int, largest: int) -> tuple[int, int]:
-    """A batch and the accumulation steps that make up an effective batch; a larger batch takes no steps."""
+    """A batch and the accumulation steps that make up an effective batch; a larger batch takes no steps.
+
+    Where no equal parts come near the largest batch, the effective one grows by a few samples.
+    """
     if largest >= effective_batch:
         return largest, 1
+    even = max(size for size in range(1, largest + 1) if effective_batch % size == 0)
+    if 2 * even >= largest:
+        return even, effective_batch // even
     steps = -(-effective_batch // largest)
     return -(-effective_batch // steps), steps
 

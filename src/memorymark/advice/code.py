@@ -9,6 +9,14 @@ from memorymark.recipe import Recipe
 
 Dialect = Literal["pytorch", "transformers", "lightning"]
 OPTIMIZERS = {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD", "adafactor": "Adafactor"}
+# With these, peft trains a new head in whole.
+PEFT_TASKS = {
+    "causal-lm": "CAUSAL_LM",
+    "seq2seq-lm": "SEQ_2_SEQ_LM",
+    "sequence-classification": "SEQ_CLS",
+    "token-classification": "TOKEN_CLS",
+    "question-answering": "QUESTION_ANS",
+}
 HALF = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
 
 
@@ -26,14 +34,16 @@ class Code:
     lightning: str
 
 
-def code_for(recipe: Recipe, batch_size: int, accumulation_steps: int = 1, seq_len: int | None = None) -> Code:
-    """The recipe at a batch size as code."""
+def code_for(
+    recipe: Recipe, batch_size: int, accumulation_steps: int = 1, *, seq_len: int | None = None, task: str | None = None
+) -> Code:
+    """The recipe at a batch size as code; ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``."""
     cut = f"# Cut samples at {seq_len} tokens where you make them: max_length={seq_len}, truncation=True.\n"
-    codes = (write(recipe, batch_size, accumulation_steps) for write in (_pytorch, _transformers, _lightning))
+    codes = (write(recipe, batch_size, accumulation_steps, task) for write in (_pytorch, _transformers, _lightning))
     return Code(*(cut + code if seq_len else code for code in codes))
 
 
-def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
+def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
     accumulates, scales = accumulation_steps > 1, recipe.precision == "fp16"
     setup = [
         "import torch",
@@ -44,7 +54,7 @@ def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
         *([f"ACCUMULATION_STEPS = {accumulation_steps}"] if accumulates else []),
         "",
         *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
-        *_model_lines(recipe),
+        *_model_lines(recipe, task),
         'model = model.to("cuda"' + (", memory_format=torch.channels_last)" if recipe.channels_last else ")"),
         "model.train()" if recipe.train_mode else "model.eval()",
         *_optimizer_lines(recipe),
@@ -78,7 +88,7 @@ def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
     return "\n".join([*setup, head, *(f"    {line}" for line in loop), ""])
 
 
-def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
+def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
     fused = "_fused" if recipe.fused else ""
     names = {"adamw": f"adamw_torch{fused}", "sgd": "sgd", "adafactor": "adafactor", "adamw8bit": "adamw_bnb_8bit"}
     arguments = [
@@ -98,7 +108,7 @@ def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int) -> s
         *_lora_imports(recipe),
         "from transformers import Trainer, TrainingArguments",
         "",
-        *_model_lines(recipe, checkpointing=False),
+        *_model_lines(recipe, task, checkpointing=False),
         *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
         "args = TrainingArguments(",
         *(f"    {argument}," for argument in arguments),
@@ -110,7 +120,7 @@ def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int) -> s
     return "\n".join(lines)
 
 
-def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
+def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
     precision = {"bf16": "bf16-mixed", "fp16": "16-mixed", "fp32": "32-true"}[recipe.precision]
     called = "self.forward_compiled" if recipe.compile else "self.model"
     module = [
@@ -123,7 +133,7 @@ def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
         f"    return {called}(**batch).loss",
         "",
         "def configure_optimizers(self):",
-        *(f"    {line}" for line in _optimizer_lines(recipe, model="self.model", result="return")),
+        *(f"    {line}" for line in _optimizer_lines(recipe, model="self.model", result="return") or ["return []"]),
     ]
     trainer = [
         'accelerator="gpu"',
@@ -140,7 +150,7 @@ def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int) -> str:
         f"BATCH_SIZE = {batch_size}",
         "",
         *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
-        *_model_lines(recipe),
+        *_model_lines(recipe, task),
         *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
         "",
         "",
@@ -159,14 +169,19 @@ def _lora_imports(recipe: Recipe) -> list[str]:
     return ["from peft import LoraConfig, get_peft_model"] if recipe.lora else []
 
 
-def _model_lines(recipe: Recipe, *, checkpointing: bool = True) -> list[str]:
+def _model_lines(recipe: Recipe, task: str | None, *, checkpointing: bool = True) -> list[str]:
     half = HALF.get(recipe.precision)
     lines = []
     if recipe.attention == "sdpa":
         lines.append('model.set_attn_implementation("sdpa")')
     if recipe.lora:
         lines += [f"model = model.to({half})  # frozen weights need no more"] if half else []
-        lines.append(f'model = get_peft_model(model, LoraConfig(r={recipe.lora}, target_modules="all-linear"))')
+        kind = PEFT_TASKS.get(task or "")
+        for_task = f', task_type="{kind}"' if kind else ""
+        config = f'LoraConfig(r={recipe.lora}, target_modules="all-linear"{for_task})'
+        if kind is None:
+            lines.append("# A head that is new must be named in modules_to_save, or it stays random.")
+        lines.append(f"model = get_peft_model(model, {config})")
     if recipe.gradient_checkpointing and checkpointing:
         lines.append("model.gradient_checkpointing_enable()")
     if recipe.gradient_checkpointing and recipe.lora:
