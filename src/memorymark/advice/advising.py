@@ -147,7 +147,8 @@ class _Advisor:
             if not changes or changes in tried:
                 continue
             tried[changes] = False
-            if "adamw8bit" in changes and importlib.util.find_spec("bitsandbytes") is None:
+            lacks_library = "adamw8bit" in changes and importlib.util.find_spec("bitsandbytes") is None
+            if lacks_library and self._is_roomy(changes):
                 self._refuse(changes, "needs bitsandbytes, which is not installed.")
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True

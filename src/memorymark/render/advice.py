@@ -70,7 +70,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
     hidden = {*(() if with_price else ("$/million",)), *(() if confirmed else ("how",))}
     columns = {name: name not in hidden for name in ("batch", "samples/s", "memory", "$/million", "how")}
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("gain", justify="right", no_wrap=True)
+    table.add_column("gain" if result.fits_today else "", justify="right", no_wrap=True)
     table.add_column("change")
     for column in (name for name, is_shown in columns.items() if is_shown):
         table.add_column(
