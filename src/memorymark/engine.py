@@ -10,14 +10,13 @@ from memorymark.analysis import Analysis
 from memorymark.analyzing import analyze_with, ways_to_fit
 from memorymark.catalog import all_gpus
 from memorymark.comparison import Comparison
-from memorymark.cost import Usage
 from memorymark.devices.here import gpu_here
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe import ProbeInfo
 from memorymark.probe.process import Workers
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
-from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question, require_positive
+from memorymark.question import Question, require_positive
 from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.site import Site
@@ -25,57 +24,6 @@ from memorymark.sweep import Sweep
 from memorymark.target import default_gpu_target
 from memorymark.trial import Trial
 from memorymark.workload import Workload
-
-
-def analyze(
-    request: Request,
-    *,
-    current_batch_size: int = DEFAULT_CURRENT,
-    max_batch: int | None = None,
-    margin: float = DEFAULT_MARGIN,
-    usage: Usage | None = None,
-    price_per_hour: float | None = None,
-    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
-    on_event: OnEvent = ignore,
-    workers: Workers | None = None,
-) -> Analysis:
-    """Finds the largest batch that trains and the one worth using, and what they save.
-
-    If the work ends early, the error's ``trials`` holds what had been learned until then. ``workers`` is where the
-    worker process comes from; left out, it is a fresh one.
-    """
-    question = Question(
-        request=request,
-        current_batch_size=current_batch_size,
-        max_batch=max_batch,
-        margin=margin,
-        usage=usage or Usage(),
-        price_per_hour=price_per_hour,
-    )
-    return _analyze(question, Site(time_limit_seconds=time_limit_seconds, workers=workers), on_event)
-
-
-def analyze_all_gpus(
-    request: Request,
-    *,
-    current_batch_size: int = DEFAULT_CURRENT,
-    max_batch: int | None = None,
-    margin: float = DEFAULT_MARGIN,
-    usage: Usage | None = None,
-    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
-    on_event: OnEvent = ignore,
-    workers: Workers | None = None,
-) -> Comparison:
-    """Predicts the same training for every GPU of the catalog, to tell where it is fastest and where cheapest."""
-    question = Question(
-        request=request,
-        current_batch_size=current_batch_size,
-        max_batch=max_batch,
-        margin=margin,
-        usage=usage or Usage(),
-        all_gpus=True,
-    )
-    return _compare(question, Site(time_limit_seconds=time_limit_seconds, workers=workers), on_event)
 
 
 def answer(
