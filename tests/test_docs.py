@@ -20,6 +20,7 @@ COMMANDS = [
     ("gpus",),
     ("doctor",),
     ("report",),
+    ("watch",),
 ]
 
 

@@ -42,11 +42,14 @@ class ScaledStep:
         self._sizes = [size for _, size in recording.events if size > 0]
         self._grows = _growing(recording)
         self._brief: set[int] = set()
-        # Requests by number, frees as ``-1 - number``; a free before its request is that of the step before.
+        # Requests by number, frees as ``-1 - number``; at some positions what is freed is the earlier step's.
         self._script: list[int] = []
+        self._frees_earlier: set[int] = set()
         self._end_of_backward = 0
         freed_keys = self._write_script(recording)
-        lasting = [(recording.owners_before.get(k), size) for k, size in recording.before.items() if k not in freed_keys]
+        lasting = [
+            (recording.owners_before.get(k), size) for k, size in recording.before.items() if k not in freed_keys
+        ]
         self._weights = [size for owner, size in lasting if owner != "optimizer_state"]
         self._optimizer_state = [size for owner, size in lasting if owner == "optimizer_state"]
 
@@ -79,17 +82,22 @@ class ScaledStep:
         blocks: dict[int, Block] = {}
         for position, action in enumerate(self._script):
             if first and position == self._end_of_backward:
-                for size in self._optimizer_state:
-                    allocator.allocate(size)
+                self._make_state(allocator)
             if action >= 0:
                 blocks[action] = allocator.allocate(self._size_at(action, factor))
                 continue
-            block = blocks.pop(-1 - action, None) or left.pop(-1 - action, None)
+            block = (left if position in self._frees_earlier else blocks).pop(-1 - action, None)
             if block is not None:
                 allocator.free(block)
+        if first and self._end_of_backward == len(self._script):
+            self._make_state(allocator)
         for block in left.values():  # a leak of one step: were it one of every step, the script would not last
             allocator.free(block)
         return blocks
+
+    def _make_state(self, allocator: CachingAllocator) -> None:
+        for size in self._optimizer_state:
+            allocator.allocate(size)
 
     def _size_at(self, number: int, factor: float) -> int:
         size = self._sizes[number]
@@ -118,6 +126,7 @@ class ScaledStep:
             elif key in recording.before and key not in freed_keys:
                 freed_keys.add(key)
                 freed_before.append((len(self._script), recording.before[key]))
+                self._frees_earlier.add(len(self._script))
                 self._script.append(-1 - len(self._sizes))  # nobody, unless _link finds what takes its place
             if index < end_of_backward:
                 self._end_of_backward = len(self._script)
@@ -195,4 +204,4 @@ def _chosen(recording: StepRecording, indices: list[int], count: int, *, longest
             later = range(index + 1, len(recording.events))
             ends[index] = next((at for at in later if recording.events[at][0] == key), len(recording.events))
         return sorted(indices, key=lambda index: index - ends[index])[:count]
-    return [indices[position * len(indices) // count] for position in range(count)]
+    return [indices[(2 * position + 1) * len(indices) // (2 * count)] for position in range(count)]

@@ -179,6 +179,10 @@ class GpuWatch:
             return None
         return recorder.finish()
 
+    def keys_of(self, tensors: Iterable[torch.Tensor], owner: Owner) -> dict[int, Owner]:
+        """The tensors' addresses, as the allocator's history has them."""
+        return {tensor.untyped_storage().data_ptr(): owner for tensor in tensors}
+
     def scratch_limit_bytes(self) -> int | None:
         """What the scratch space of a reduction cannot exceed."""
         properties = torch.cuda.get_device_properties(self.device)
@@ -195,8 +199,3 @@ class GpuWatch:
     @staticmethod
     def _modelled() -> bool:
         return not any(os.environ.get(name) for name in ALLOCATOR_SETTINGS)
-
-
-def keys_of(tensors: Iterable[torch.Tensor], owner: Owner) -> dict[int, Owner]:
-    """The tensors' addresses, as the allocator's history has them."""
-    return {tensor.untyped_storage().data_ptr(): owner for tensor in tensors}

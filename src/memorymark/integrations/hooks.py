@@ -48,9 +48,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def _updating(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+def _updating(_optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
     for detector in _detectors:
-        detector.updating(optimizer)
+        detector.updating()
 
 
 def _updated(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
@@ -59,7 +59,7 @@ def _updated(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None
 
 
 for hook in (_updating, _updated):
-    hook._torchdynamo_disable = True  # type: ignore[attr-defined] # a compiled step calls them as they are
+    setattr(hook, "_torchdynamo_disable", True)  # noqa: B010 - a compiled step calls them as they are
 
 
 def _watched_next(original: Callable[[Any], Any]) -> Callable[[Any], Any]:

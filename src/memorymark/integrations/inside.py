@@ -43,7 +43,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
             execute: Callable[[ModuleType], None] = spec.loader.exec_module
-            spec.loader.exec_module = self._listening(execute)  # type: ignore[method-assign]
+            spec.loader.exec_module = self._listening(execute)  # type: ignore[assignment,method-assign]
         return spec
 
     def _listening(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
@@ -62,12 +62,12 @@ def _start(folder: Path) -> None:
     record = _Record(folder)
     try:
         from memorymark.devices import nvml
-        from memorymark.integrations.detector import Detector
+        from memorymark.integrations.detector import Detector, open_gpu_of
         from memorymark.integrations.hooks import install
 
         # CUDA has not started yet: what the GPUs hold now is other processes'.
-        held = [state.used_bytes for state in nvml.gpus()]
-        detector = Detector(record.on_step, other_processes_bytes=lambda index: held[index] if index < len(held) else 0)
+        held = dict(enumerate(state.used_bytes for state in nvml.gpus()))
+        detector = Detector(record.on_step, open_gpu=lambda device: open_gpu_of(device, held.get(device.index or 0, 0)))
         install(detector)
     except Exception as error:  # a torch that is too old, or broken: the script runs, unwatched
         record.write({"torch_imported": True, "problem": f"{type(error).__name__}: {error}"})

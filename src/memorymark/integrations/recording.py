@@ -41,8 +41,9 @@ class StepRecording:
 
     def breakdown(self, peak_allocated_bytes: int) -> Breakdown:
         """What the peak of this step was made of."""
-        trace = Trace(dict(self.before), list(self.events), list(self.marks))
-        owners: dict[Hashable, Owner] = {**self.owners_before}
+        before: dict[Hashable, int] = {key: size for key, size in self.before.items()}  # noqa: C416 - a wider key
+        trace = Trace(before, list(self.events), list(self.marks))
+        owners: dict[Hashable, Owner] = {key: owner for key, owner in self.owners_before.items()}  # noqa: C416 - likewise
         owners |= {self.events[index][0]: owner for index, owner in self.owners_made.items()}
         return peak_breakdown(trace, owners, peak_allocated_bytes)
 

@@ -35,9 +35,13 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing to change. ``gain`` is the most it can bring; ``weight`` ranks findings, the heaviest first."""
+    """One thing to change: ``headline`` says what is wrong, ``title`` what to do, ``reason`` by which numbers.
+
+    ``gain`` is the most it can bring; ``weight`` ranks findings, the heaviest first.
+    """
 
     kind: Kind
+    headline: str
     title: str
     reason: str
     code: str = ""
@@ -69,7 +73,9 @@ def _nothing_seen(seen: Observation, exit_code: int | None) -> str | None:
         return f"Watching failed, so there is nothing to report ({seen.problem}).{ended}"
     if not seen.torch_imported:
         return f"The script never imported torch in its own process, so there was no training to watch.{ended}"
-    if not seen.steps:
+    if not seen.steps and seen.ending is not None and not seen.ending.out_of_memory:
+        return f"The script ended by {seen.ending.kind} before its first optimizer step: there was nothing to watch."
+    if not seen.steps and seen.ending is None:
         why = "no optimizer of torch.optim took a step in its own process"
         return f"The script never trained: {why}. Processes that it starts are not watched.{ended}"
     return None
@@ -78,7 +84,7 @@ def _nothing_seen(seen: Observation, exit_code: int | None) -> str | None:
 def _headline(seen: Observation, findings: list[Finding]) -> str:
     first = findings[0] if findings else None
     if first is not None and first.weight >= 1:
-        return f"{first.title}."
+        return f"{first.headline}."
     if seen.timed_steps < STEPS_FOR_TIMES:
         return f"Only {seen.steps} steps ran: too few to say what to change."
     if seen.device is not None and seen.device.kind != "cuda":
@@ -94,13 +100,15 @@ def _memory_ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Fi
         return
     size = f"batch {seen.batch_size}" if seen.batch_size else "this batch"
     fits = f"; about {estimate.recommended} should fit" if estimate is not None else ""
-    half = max((seen.batch_size or 2) // 2, 1)
-    smaller = min(estimate.recommended, seen.batch_size or estimate.recommended) if estimate is not None else half
+    today = seen.batch_size or 2
+    most = max(min(estimate.recommended if estimate is not None else today // 2, today - 1), 1)
+    smaller, accumulate = _same_effective(today * seen.micro_batches, most)
     yield Finding(
         kind="out_of_memory",
-        title=f"It ran out of memory with {size}{fits}",
+        headline=f"It ran out of memory with {size}{fits}",
+        title=f"Use a smaller batch: {smaller}",
         reason=f"{seen.ending.kind}: {seen.ending.message}",
-        code=changes.batch(seen, smaller, accumulate=seen.micro_batches * max(round((seen.batch_size or 1) / smaller), 1)),
+        code=changes.batch(seen, smaller, accumulate=accumulate),
         note="bf16, gradient checkpointing and shorter samples need less memory too.",
         weight=100,
     )
@@ -117,7 +125,8 @@ def _data(seen: Observation) -> Iterator[Finding]:
     if seen.loader is None:
         yield Finding(
             kind="data",
-            title="Much of the time passes between the steps",
+            headline="Much of the time passes between the steps, where a larger batch does not help",
+            title="Prepare batches while the step runs, in the workers of a DataLoader",
             reason=f"{part} between an optimizer step and the next forward pass; no DataLoader was seen",
             code=changes.loader(seen, _workers(seen)),
             gain=gain,
@@ -127,7 +136,7 @@ def _data(seen: Observation) -> Iterator[Finding]:
     workers = seen.loader.num_workers
     how = "loaded in the main process (num_workers=0)" if not workers else f"with {workers} workers"
     rules = lost >= WAITING_RULES
-    title = (
+    headline = (
         "You are bound by the data loader, a larger batch will not help"
         if rules
         else f"Waiting for data takes {100 * lost:.0f} % of the time"
@@ -135,15 +144,16 @@ def _data(seen: Observation) -> Iterator[Finding]:
     wanted = _workers(seen)
     yield Finding(
         kind="data",
-        title=title,
+        headline=headline,
+        title=f"Load data in {wanted} workers" if wanted > workers else "Make loading a sample cheaper",
         reason=f"{part} for data, {how}",
         code=changes.loader(seen, wanted) if wanted > workers or not seen.loader.pin_memory else "",
         gain=gain,
         note=(
             ""
             if wanted > workers
-            else f"More workers than the {seen.processors} processors here do not help: make a sample cheaper, by doing "
-            "decoding and augmentation once, ahead of the training, or on the GPU."
+            else f"More workers than the {seen.processors} processors here do not help: decode and augment once, ahead "
+            "of the training, or on the GPU."
         ),
         weight=weight + (2 if rules else 0),
     )
@@ -177,7 +187,10 @@ def _precision(seen: Observation) -> Iterator[Finding]:
     rated = f", for which the {device.name} is rated {faster} higher in {low}" if faster else ""
     yield Finding(
         kind="precision",
-        title=f"Train in {low}: matrix products run in {now}",
+        headline=f"It trains in {now}, which this GPU is slow at"
+        if now == "fp32"
+        else f"It trains in {now}, not {low}",
+        title=f"Train in {low}",
         reason=f"weights are float32, no autocast was seen, TF32 is {'on' if seen.tf32 else 'off'}{rated}",
         code=changes.precision(seen, low),
         gain=f"{faster} for matrix products" if faster else "",
@@ -199,7 +212,8 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     if idle and not larger and (model := seen.model) is not None and not model.compiled:
         yield Finding(
             kind="host",
-            title="The GPU waits for the host, which launches kernels too slowly",
+            headline="The GPU waits for the host, which launches kernels too slowly",
+            title="Compile the model",
             reason=f"{busy}{power}, though data is there and memory is used",
             code=changes.compiled(seen),
             gain=f"up to {1 / max(seen.busy or 1, 0.05):.1f}x",
@@ -208,20 +222,16 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
         )
     if estimate is None or not larger or full or used >= MEMORY_USED or (seen.lost or 0.0) >= WAITING_RULES:
         return
-    size = estimate.recommended
-    accumulate = seen.micro_batches
-    if accumulate > 1:
-        size = min(size, today * accumulate)
-        accumulate = max(round(seen.micro_batches * today / size), 1)
-    same_effective = seen.micro_batches > 1
-    note = (
-        f"The effective batch stays {size * accumulate}."
-        if same_effective
-        else "The effective batch changes with it: raise the learning rate too (by the square root of the ratio for Adam, "
-        "in proportion for SGD), and watch the loss."
-    )
+    size, accumulate = _same_effective(today * seen.micro_batches, estimate.recommended)
+    note = f"The effective batch stays {size * accumulate}, so nothing else changes."
+    if seen.micro_batches == 1:
+        size, accumulate = estimate.recommended, 1
+        note = (
+            "The effective batch grows: raise the learning rate with it (by the square root for Adam), watch the loss."
+        )
     yield Finding(
         kind="batch",
+        headline=f"{100 * (1 - used):.0f} % of the memory is never used: a batch of about {size} fits",
         title=f"Use a larger batch: about {size} instead of {today}",
         reason=(
             f"{format_bytes(memory.peak_reserved_bytes)} of {format_bytes(device.capacity_bytes)} are used "
@@ -234,6 +244,12 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     )
 
 
+def _same_effective(effective: int, most: int) -> tuple[int, int]:
+    """The largest batch up to ``most``, and how often to accumulate it, that make the effective batch."""
+    steps = next(steps for steps in range(1, effective + 1) if effective % steps == 0 and effective // steps <= most)
+    return effective // steps, steps
+
+
 def _allocator(seen: Observation) -> Iterator[Finding]:
     memory, device = seen.memory, seen.device
     if memory is None or device is None or not memory.modelled:
@@ -244,7 +260,8 @@ def _allocator(seen: Observation) -> Iterator[Finding]:
     if memory.retries:
         yield Finding(
             kind="allocator",
-            title="The memory is too full: the allocator keeps giving memory back and asking for it again",
+            headline="The memory is too full: the allocator keeps giving memory back and asking for it again",
+            title="Let segments of memory grow",
             reason=f"{memory.retries} retries in {seen.steps} steps, each of which waits for the GPU",
             code=changes.EXPANDABLE,
             note="If that is not enough, use a slightly smaller batch.",
@@ -253,7 +270,8 @@ def _allocator(seen: Observation) -> Iterator[Finding]:
     elif part > FRAGMENTED and slack > GIB and crowded:
         yield Finding(
             kind="allocator",
-            title="Fragmentation holds memory that nobody uses",
+            headline="Fragmentation holds memory that nobody uses",
+            title="Let segments of memory grow",
             reason=f"{format_bytes(slack)} ({100 * part:.0f} %) of what is reserved was not in use at the peak",
             code=changes.EXPANDABLE,
             weight=1.2,
@@ -265,6 +283,7 @@ def _small_things(seen: Observation) -> Iterator[Finding]:
     if slow:
         yield Finding(
             kind="optimizer",
+            headline=f"{slow[0]} is not the fused one",
             title=f"Use the fused {slow[0]}",
             reason="it updates all parameters in a few kernels; the result is the same",
             code=changes.fused(seen, slow[0]),
@@ -276,6 +295,7 @@ def _small_things(seen: Observation) -> Iterator[Finding]:
     if model is not None and model.has_convolutions and not model.channels_last and (low or seen.tf32):
         yield Finding(
             kind="channels_last",
+            headline="Convolutions run in the slower memory format",
             title="Keep images in channels_last",
             reason="convolutions run on tensor cores in that layout; now each one converts",
             code="model = model.to(memory_format=torch.channels_last)\n"
@@ -288,6 +308,7 @@ def _small_things(seen: Observation) -> Iterator[Finding]:
         if used < 0.4:
             yield Finding(
                 kind="checkpointing",
+                headline="Gradient checkpointing saves memory that is not needed",
                 title="Try without gradient checkpointing",
                 reason=f"it runs the forward pass twice to save memory, of which {100 * (1 - used):.0f} % is unused",
                 code="model.gradient_checkpointing_disable()",

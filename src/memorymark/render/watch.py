@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group
-from rich.padding import Padding
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding, PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
@@ -22,21 +22,25 @@ def print_watch_report(report: Report, console: Console | None = None) -> None:
     """The verdict first, then the numbers behind it, then what to type."""
     console = console or Console(stderr=True, highlight=False)
     seen = report.observation
-    console.print(Padding(_title(report), (1, 2, 0, 2)))
+    console.print(_padded(_title(report), (1, 2, 0, 2)))
     if seen.steps:
-        console.print(Padding(Text(_setting(seen), style="dim"), (0, 2)))
+        console.print(_padded(Text(_setting(seen), style="dim"), (0, 2)))
     good = not report.verdict.findings or report.verdict.findings[0].weight < 1
     mark = ("✓ ", "bold green") if good and seen.steps else ("► ", "bold yellow")
-    console.print(Padding(Text.assemble(mark, (report.verdict.headline, "bold")), (1, 2)))
-    if not seen.steps:
+    console.print(_padded(Text.assemble(mark, (report.verdict.headline, "bold")), (1, 2)))
+    if not seen.steps and not report.verdict.findings:
         return
     console.print(_bars(report))
     findings = report.verdict.findings
     for number, finding in enumerate(findings, 1):
-        console.print(Padding(_finding(number, finding, several=len(findings) > 1), (1, 2, 0, 2)))
+        console.print(_padded(_finding(number, finding, several=len(findings) > 1), (1, 2, 0, 2)))
     console.print()
     for line in _small_print(report):
-        console.print(Padding(Text(line, style="dim"), (0, 2)))
+        console.print(_padded(Text(line, style="dim"), (0, 2)))
+
+
+def _padded(what: RenderableType, pad: PaddingDimensions) -> Padding:
+    return Padding(what, pad, expand=False)
 
 
 def _title(report: Report) -> Text:
@@ -84,11 +88,15 @@ def _bars(report: Report) -> Table:
         kind = "waiting for data" if seen.loader is not None else "between the steps"
         share = f"{100 * (1 - seen.lost):.0f} % at work, {100 * seen.lost:.0f} % {kind}"
         speed = f", {seen.samples_per_second:,.0f} samples/s" if seen.samples_per_second else ""
-        table.add_row("time", _bar(1 - seen.lost, "green"), f"{share}; {_milliseconds(seen.step_seconds)} a step{speed}")
+        table.add_row(
+            "time", _bar(1 - seen.lost, "green"), f"{share}; {_milliseconds(seen.step_seconds)} a step{speed}"
+        )
     memory, device = seen.memory, seen.device
     if memory is not None and device is not None and device.capacity_bytes:
         part = memory.peak_reserved_bytes / device.capacity_bytes
-        used = f"{format_bytes(memory.peak_reserved_bytes)} of {format_bytes(device.capacity_bytes)} ({100 * part:.0f} %)"
+        used = (
+            f"{format_bytes(memory.peak_reserved_bytes)} of {format_bytes(device.capacity_bytes)} ({100 * part:.0f} %)"
+        )
         table.add_row("memory", _bar(part, "cyan"), f"{used}; {format_bytes(memory.peak_allocated_bytes)} allocated")
     if seen.busy is not None:
         power = f", at {100 * seen.power:.0f} % of its power" if seen.power is not None else ""
@@ -107,11 +115,11 @@ def _bar(part: float, style: str) -> Text:
 def _finding(number: int, finding: Finding, *, several: bool) -> Group:
     lead = f"{number}. " if several else ""
     head = Text.assemble((f"{lead}{finding.title}", "bold"), (f"   {finding.gain}" if finding.gain else "", "green"))
-    parts = [head, Padding(Text(f"because {finding.reason}."), (0, 0, 0, 3))]
+    parts: list[RenderableType] = [head, _padded(Text(f"because {finding.reason}."), (0, 0, 0, 3))]
     if finding.code:
-        parts.append(Padding(Text(finding.code, style="cyan"), (0, 0, 0, 7)))
+        parts.append(_padded(Text(finding.code, style="cyan"), (0, 0, 0, 7)))
     if finding.note:
-        parts.append(Padding(Text(finding.note, style="dim"), (0, 0, 0, 3)))
+        parts.append(_padded(Text(finding.note, style="dim"), (0, 0, 0, 3)))
     return Group(*parts)
 
 

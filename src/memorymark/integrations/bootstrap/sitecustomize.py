@@ -4,6 +4,7 @@ That way Python runs the script exactly as it always would. This file puts every
 the script nor the processes it starts see a trace of it, then arranges that torch, once imported, is watched.
 """
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -27,7 +28,7 @@ def _import_the_real_one() -> None:
     ours = sys.modules.pop("sitecustomize")
     sys.path_importer_cache.pop(os.path.dirname(os.path.abspath(__file__)), None)  # noqa: PTH100, PTH120
     try:
-        import sitecustomize  # noqa: F401
+        importlib.import_module("sitecustomize")
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
@@ -36,9 +37,8 @@ def _import_the_real_one() -> None:
 
 def _watch(record: str, package: str) -> None:
     if "memorymark" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "memorymark", os.path.join(package, "__init__.py"), submodule_search_locations=[package]  # noqa: PTH118
-        )
+        init = os.path.join(package, "__init__.py")  # noqa: PTH118
+        spec = importlib.util.spec_from_file_location("memorymark", init, submodule_search_locations=[package])
         if spec is None or spec.loader is None:
             return
         module = importlib.util.module_from_spec(spec)
