@@ -128,9 +128,9 @@ def test_lightning_is_understood_from_outside_and_by_the_callback(runs):
     assert (whole["steps"], whole["batch_size"], whole["micro_batches"]) == (8, 4, 3)
     assert whole["framework"] == "lightning"
     assert printed["error"] == "on purpose"
-    assert (failed["steps"], failed["ending"]["kind"]) == (6, "ValueError")
+    assert (failed["steps"], failed["ending"]["kind"]) == (10, "ValueError")
     assert "MemoryMark watched Lightning" in ended.stderr
-    assert ended.document["steps"] == 14
+    assert ended.document["steps"] == 18
 
 
 def test_a_script_without_torch_keeps_its_input_output_and_exit_code(tmp_path):

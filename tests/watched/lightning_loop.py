@@ -25,18 +25,18 @@ class Classifier(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-def fit(callback, **options):
+def fit(callback, every, **options):
     data = DataLoader(TensorDataset(torch.randn(96, 8), torch.randint(0, 4, (96,))), batch_size=4)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = lightning.Trainer(
-        max_epochs=1, accelerator="cpu", accumulate_grad_batches=3, callbacks=[callback], **quiet
+        max_epochs=1, accelerator="cpu", accumulate_grad_batches=every, callbacks=[callback], **quiet
     )
     trainer.fit(Classifier(**options), data)
 
 
 whole, failed = MemoryMarkCallback(show=False), MemoryMarkCallback(show=True)
-fit(whole)
+fit(whole, every=3)
 try:
-    fit(failed, fails_at=18)
+    fit(failed, every=2, fails_at=20)
 except ValueError as error:
     print(json.dumps({"whole": whole.report.to_dict(), "failed": failed.report.to_dict(), "error": str(error)}))

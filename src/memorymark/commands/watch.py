@@ -18,7 +18,7 @@ SETTINGS = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 
 def watch(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run, or with -m the module.")],
-    arguments: Annotated[
+    args: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments, passed on as they are.")
     ] = None,
     module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
@@ -36,7 +36,7 @@ def watch(
     from memorymark.render.watch import print_watch_report
 
     _require_script(script, module=module)
-    run = run_watched([*(["-m"] if module else []), script, *(arguments or [])])
+    run = run_watched([*(["-m"] if module else []), script, *(args or [])])
     report = make_report(script if module else Path(script).name, run.observation, run.exit_code)
     document = json.dumps(report.to_dict())
     if save is not None:

@@ -39,7 +39,7 @@ from memorymark.integrations.weak import WeakList
 WARM_UP_STEPS = 3
 # A first optimizer that takes no step while another takes so many has done its work.
 OTHERS_TAKE_OVER = 8
-READ_MEMORY_EVERY_SECONDS = 0.2
+READ_MEMORY_EVERY_SECONDS = 1.0
 KINDS_OF_STEPS = 16
 
 Method = TypeVar("Method", bound=Callable[..., None])
@@ -184,6 +184,7 @@ class Detector:
             if self._others_in_a_row < OTHERS_TAKE_OVER:
                 self._optimizers.append(optimizer)
                 return
+            self._steps += self._others_in_a_row - 1
         if optimizer is not counting and self._phase_steps:
             self._new_phase()
         self._others_in_a_row = 0

@@ -184,14 +184,14 @@ def _precision(seen: Observation) -> Iterator[Finding]:
     now = "TF32" if seen.tf32 and capability >= (8, 0) else "fp32"
     gpu = match_gpu(device.name)
     faster = f"up to {gpu.half_flops / (gpu.tf32_flops if now == 'TF32' else gpu.fp32_flops):.0f}x" if gpu else ""
-    rated = f", for which the {device.name} is rated {faster} higher in {low}" if faster else ""
+    rated = f"; by its datasheet the {device.name} multiplies matrices {faster} faster in {low}" if faster else ""
     yield Finding(
         kind="precision",
         headline=f"It trains in {now}, which this GPU is slow at"
         if now == "fp32"
         else f"It trains in {now}, not {low}",
         title=f"Train in {low}",
-        reason=f"weights are float32, no autocast was seen, TF32 is {'on' if seen.tf32 else 'off'}{rated}",
+        reason=f"weights are float32, no autocast was seen and TF32 is {'on' if seen.tf32 else 'off'}{rated}",
         code=changes.precision(seen, low),
         gain=f"{faster} for matrix products" if faster else "",
         note="Check that the loss stays the same; activations then take about half the memory as well.",
@@ -227,7 +227,8 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     if seen.micro_batches == 1:
         size, accumulate = estimate.recommended, 1
         note = (
-            "The effective batch grows: raise the learning rate with it (by the square root for Adam), watch the loss."
+            "Speed flattens out before the memory is full: double the batch until samples/s stops growing. The "
+            "effective batch grows too: raise the learning rate (by the square root for Adam), and watch the loss."
         )
     yield Finding(
         kind="batch",

@@ -13,8 +13,8 @@ from memorymark.integrations.verdict import Finding
 from memorymark.render.words import PARTS
 from memorymark.units import format_bytes
 
-BAR = 28
-ESTIMATED = "Estimated, not run; gains are upper bounds. `memorymark analyze` measures the largest batch exactly."
+BAR = 20
+ESTIMATED = "Estimated, not run; gains are upper bounds."
 SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
