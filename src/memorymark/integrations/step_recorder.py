@@ -105,8 +105,7 @@ class StepRecorder:
             parameters=dict(Counter(p.numel() for p in parameters)),
             item_bytes=item_bytes,
             cast_bytes=2 if autocast in LOW_PRECISIONS and item_bytes > 2 else None,
-            # Convolutions take scratch space of their own, which has no such limit.
-            scratch_limit_bytes=None if any(p.dim() > 2 for p in parameters) else self._gpu.scratch_limit_bytes(),
+            scratch_limit_bytes=None if _convolves(parameters) else self._gpu.scratch_limit_bytes(),
         )
 
     def _made_in_step(self, events: list[tuple[int, int]], ends_of_backward: list[int]) -> dict[int, Owner]:
@@ -118,6 +117,11 @@ class StepRecorder:
             else:
                 alive.pop(key, None)
         return {index: self._owners[key] for key, index in alive.items() if key in self._owners}
+
+
+def _convolves(parameters: Sequence[Tensor]) -> bool:
+    """Whether most of the model are convolutions, whose scratch space has no such limit as that of reductions."""
+    return sum(p.numel() for p in parameters if p.dim() > 2) > sum(p.numel() for p in parameters) / 2
 
 
 Facts = tuple[int, str | None]
