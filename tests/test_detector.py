@@ -258,7 +258,7 @@ def counted_training(batch_size, capacity_bytes, every=1, steps=8):
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_one_recorded_step_says_how_large_the_batch_may_be(every):
-    capacity = 40 * MIB
+    capacity = 16 * MIB
     seen, _ = counted_training(64, capacity, every)
     assert seen.problem is None
     assert seen.micro_batches == every
