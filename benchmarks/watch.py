@@ -6,7 +6,7 @@ python benchmarks/watch.py [--out=results.json] [--parts=stories,maxima,overhead
 Three scripts train a model of BERT's size: a plain loop, transformers' Trainer, Lightning. For each: the reported peak
 beside torch's own; the estimated largest batch under a cap beside the largest that the script itself reaches, started
 anew at each size; the time of a run with and without watching, in turns. Also a script that starves on its data, one
-that crashes, and one that is well tuned. A part that fails is reported as such, and the others go on. All parts together take
+that crashes, and one that is well tuned. A part that fails is reported as such, and the others go on. All parts take
 about ten minutes. --device=cpu tries everything out on a small stand-in, without the maxima.
 """
 
