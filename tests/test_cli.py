@@ -37,6 +37,7 @@ INTERFACE = {
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
+    "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],

@@ -23,6 +23,7 @@ COMMANDS = [
     ("gpus",),
     ("doctor",),
     ("report",),
+    ("watch",),
 ]
 
 

@@ -22,6 +22,8 @@ from memorymark.commands.predict import predict
 from memorymark.commands.report import report
 from memorymark.commands.serve import serve
 from memorymark.commands.validate import app as validate_app
+from memorymark.commands.watch import SETTINGS as WATCH_SETTINGS
+from memorymark.commands.watch import watch
 from memorymark.errors import MemoryMarkError
 from memorymark.version import __version__
 
@@ -38,6 +40,7 @@ app = typer.Typer(
 )
 for command in (analyze, advise, measure, predict):
     app.command()(command)
+app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
 for command in (models, gpus, doctor, history, compare, report, serve):
     app.command()(command)
