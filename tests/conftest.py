@@ -9,3 +9,26 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
 os.environ.pop("MEMORYMARK_TOKEN", None)
 os.environ.pop("MEMORYMARK_SERVER", None)
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_worker():
+    """One worker for all tests that only want answers: to import torch and transformers takes seconds each time."""
+    from memorymark.probe.process import KeptWorkers
+
+    kept = KeptWorkers()
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_are_shared(shared_worker):
+    """What asks for a worker gets the shared one; tests of what becomes of workers override this."""
+    from memorymark.probe import process, remote
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (process, remote):
+            patched.setattr(module, "FreshWorkers", lambda: shared_worker)
+        yield

@@ -10,6 +10,7 @@ import torch
 import typer
 
 import memorymark
+from command_line import run_here
 from memorymark.catalog import all_gpus, all_models, find_gpu
 from memorymark.cli import app
 from memorymark.devices import accelerator_kind
@@ -18,7 +19,8 @@ from memorymark.version import __version__
 
 SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 REQUEST_OPTIONS = [
-    "--accumulate", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device", "--eval-mode",
+    "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
+    "--eval-mode",
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
     "--memory-gib", "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code",
@@ -30,6 +32,10 @@ INTERFACE = {
     "analyze": [
         "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--fresh", "--margin", "--max-batch", "--no-history",
         "--server",
+    ],
+    "advise": [
+        "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--code", "--fresh", "--margin", "--max-batch", "--no-history",
+        "--no-try-compile", "--script", "--server", "--try-compile",
     ],
     "measure": ["MODEL", *REQUEST_OPTIONS],
     "predict": ["MODEL", *REQUEST_OPTIONS],
@@ -52,7 +58,8 @@ INTERFACE = {
 needs_no_gpu = pytest.mark.skipif(accelerator_kind() is not None, reason="there is a GPU here")
 
 
-def run(*arguments, command=("-m", "memorymark"), **environment):
+def run_apart(*arguments, command=("-m", "memorymark"), **environment):
+    """The command in a process of its own."""
     environment = {**os.environ, "COLUMNS": "200", **environment}
     return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, env=environment)
 
@@ -78,27 +85,34 @@ def test_the_interface_is_what_it_was():
 
 
 @pytest.mark.parametrize("path", INTERFACE)
-def test_help_names_every_option_and_imports_no_torch(path):
-    result = run(*path.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
+def test_help_names_every_option(path):
+    result = run_here(*path.split(), "--help")
+
+    assert result.returncode == 0
+    assert all(name in result.stdout for name in INTERFACE[path])
+
+
+@pytest.mark.parametrize("command", ["", "analyze", "serve"])
+def test_help_imports_no_torch(command):
+    result = run_apart(*command.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
 
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert result.returncode == 0
     assert "memorymark" in imported
     assert imported.isdisjoint({"torch", "transformers", "numpy"})
-    assert all(name in result.stdout for name in INTERFACE[path])
 
 
 @pytest.mark.parametrize("arguments", [(), ("validate",)])
 def test_without_a_command_the_help_is_shown(arguments):
-    assert "Usage:" in "".join((run(*arguments).stdout, run(*arguments).stderr))
+    assert "Usage:" in "".join((run_here(*arguments).stdout, run_here(*arguments).stderr))
 
 
 def test_version():
-    assert run("--version").stdout == f"memorymark {__version__}\n"
+    assert run_here("--version").stdout == f"memorymark {__version__}\n"
 
 
 def test_the_listings_as_json():
-    models, gpus = (document(run(name, "--json"))[name] for name in ("models", "gpus"))
+    models, gpus = (document(run_here(name, "--json"))[name] for name in ("models", "gpus"))
 
     assert [model["id"] for model in models] == [entry.id for entry in all_models()]
     assert models[0].keys() == {"id", "name", "description", "type", "huggingface_id", "parameters"}
@@ -108,13 +122,13 @@ def test_the_listings_as_json():
 
 @pytest.mark.parametrize("listing", ["models", "gpus"])
 def test_the_listings_for_people(listing):
-    shown = run(listing).stdout
+    shown = run_here(listing).stdout
 
     assert all(entry.id in shown for entry in {"models": all_models, "gpus": all_gpus}[listing]())
 
 
 def test_doctor_finds_torch():
-    result = run("doctor", "--json")
+    result = run_here("doctor", "--json")
 
     checks = {check["name"]: check for check in document(result)["checks"]}
     assert result.returncode == 0
@@ -183,7 +197,7 @@ def test_doctor_finds_torch():
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_misuse_is_one_sentence_and_exit_code_2(arguments, said):
-    result = run(*arguments, "--quiet")
+    result = run_here(*arguments, "--quiet")
 
     assert result.returncode == 2
     assert result.stdout == ""
@@ -195,7 +209,7 @@ def test_misuse_is_one_sentence_and_exit_code_2(arguments, said):
 
 @pytest.mark.parametrize("arguments", [("analyze",), ("analyze", "bert", "--bogus"), ("frobnicate",)])
 def test_what_the_parser_refuses_is_exit_code_2_without_a_traceback(arguments):
-    result = run(*arguments)
+    result = run_here(*arguments)
 
     assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
@@ -211,7 +225,7 @@ def test_what_the_parser_refuses_is_exit_code_2_without_a_traceback(arguments):
     ids=" ".join,
 )
 def test_misuse_with_json_is_a_document(arguments):
-    result = run(*arguments)
+    result = run_here(*arguments)
 
     assert result.returncode == 2
     assert result.stderr == ""
@@ -220,7 +234,7 @@ def test_misuse_with_json_is_a_document(arguments):
 
 
 def test_analyze_answers_on_stdout_and_tells_its_progress_on_stderr():
-    result = run("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--json")
+    result = run_here("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--json")
 
     answer = document(result)
     assert result.returncode == 0
@@ -232,7 +246,7 @@ def test_analyze_answers_on_stdout_and_tells_its_progress_on_stderr():
 
 
 def test_the_report_for_people_with_no_progress():
-    result = run("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--quiet")
+    result = run_here("analyze", *SMALL, "--max-batch", "4", "-b", "2", "--quiet")
 
     assert (result.returncode, result.stderr) == (0, "")
     assert "as far as --max-batch allowed" in result.stdout
@@ -240,7 +254,7 @@ def test_the_report_for_people_with_no_progress():
 
 
 def test_analyze_of_what_does_not_fit_is_exit_code_3_and_a_document_with_what_was_tried():
-    result = run("analyze", "bert", "--device", "cpu", "--memory-gib", "0.01", "--json")
+    result = run_here("analyze", "bert", "--device", "cpu", "--memory-gib", "0.01", "--json")
 
     answer = document(result)
     assert result.returncode == 3
@@ -251,7 +265,7 @@ def test_analyze_of_what_does_not_fit_is_exit_code_3_and_a_document_with_what_wa
 
 
 def test_measure_of_what_does_not_fit_is_exit_code_3_and_a_trial():
-    result = run("measure", *SMALL, "-b", "5000", "--json")
+    result = run_here("measure", *SMALL, "-b", "5000", "--json")
 
     answer = document(result)
     assert result.returncode == 3
@@ -259,7 +273,7 @@ def test_measure_of_what_does_not_fit_is_exit_code_3_and_a_trial():
 
 
 def test_measure_gives_the_fields_of_a_trial():
-    result = run("measure", *SMALL, "-b", "4", "--json", "--quiet")
+    result = run_here("measure", *SMALL, "-b", "4", "--json", "--quiet")
 
     answer = document(result)
     assert (result.returncode, result.stderr) == (0, "")
@@ -272,7 +286,7 @@ def test_measure_gives_the_fields_of_a_trial():
 @pytest.fixture(scope="module")
 def predicted():
     """A small stand-in predicted for the A10."""
-    return run("analyze", "bert", "--small", "--gpu", "a10", "--json")
+    return run_here("analyze", "bert", "--small", "--gpu", "a10", "--json")
 
 
 def test_analyze_predicts_for_the_gpu_that_is_named(predicted):
@@ -292,7 +306,7 @@ def test_advise_gives_a_document_and_a_script_that_runs(tmp_path, capsys):
     script = tmp_path / "fix.py"
     arguments = f"advise bert --gpu a10 --small --seq-len 8 -b 1 --max-batch 4 --no-history --json --script {script}"
 
-    done = run(*arguments.split())
+    done = run_here(*arguments.split())
 
     best = document(done)["options"][0]
     assert best["gain"] > 1
@@ -321,7 +335,7 @@ def test_a_prediction_recommends_a_batch_and_says_what_it_saves(predicted):
 
 @needs_no_gpu
 def test_where_there_is_no_gpu_analyze_predicts_for_the_default_one(predicted):
-    result = run("analyze", "bert", "--small", "--json", "--quiet")
+    result = run_here("analyze", "bert", "--small", "--json", "--quiet")
 
     def numbers(answer):
         return {name: value for name, value in answer.items() if name not in ("seconds", "info", "request")}
@@ -332,14 +346,14 @@ def test_where_there_is_no_gpu_analyze_predicts_for_the_default_one(predicted):
 
 @needs_no_gpu
 def test_where_there_is_no_gpu_measure_still_runs_on_the_cpu():
-    answer = document(run("measure", "bert", "--seq-len", "8", "-b", "1", "--json", "--quiet"))
+    answer = document(run_here("measure", "bert", "--seq-len", "8", "-b", "1", "--json", "--quiet"))
 
     assert (answer["source"], answer["fits"], answer["intervals"]) == ("measured", True, None)
     assert answer["breakdown"]["context_bytes"] == 0
 
 
 def test_predict_gives_the_fields_of_a_trial_with_intervals():
-    result = run("predict", "bert", "--small", "-b", "8", "--gpu", "h200", "--json", "--quiet")
+    result = run_here("predict", "bert", "--small", "-b", "8", "--gpu", "h200", "--json", "--quiet")
 
     answer = document(result)
     assert (result.returncode, result.stderr) == (0, "")
@@ -353,7 +367,7 @@ def test_predict_gives_the_fields_of_a_trial_with_intervals():
 
 
 def test_predict_of_what_does_not_fit_is_exit_code_3_and_a_trial():
-    result = run("predict", "bert", "--small", "-b", "50000", "--gpu", "t4", "--json")
+    result = run_here("predict", "bert", "--small", "-b", "50000", "--gpu", "t4", "--json")
 
     answer = document(result)
     assert result.returncode == 3
@@ -364,7 +378,7 @@ def test_predict_of_what_does_not_fit_is_exit_code_3_and_a_trial():
 
 
 def test_all_gpus_are_listed_with_the_fastest_and_the_cheapest(predicted):
-    result = run("analyze", "bert", "--small", "--all-gpus", "--json")
+    result = run_here("analyze", "bert", "--small", "--all-gpus", "--json")
 
     answer = document(result)
     rows = {row["gpu"]: row for row in answer["gpus"]}
@@ -380,7 +394,7 @@ def test_all_gpus_are_listed_with_the_fastest_and_the_cheapest(predicted):
 
 
 def test_a_compiled_step_cannot_be_predicted_which_is_one_sentence():
-    result = run("predict", "bert", "--small", "--gpu", "a10", "--compile", "--quiet")
+    result = run_here("predict", "bert", "--small", "--gpu", "a10", "--compile", "--quiet")
 
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: torch.compile")
@@ -389,7 +403,7 @@ def test_a_compiled_step_cannot_be_predicted_which_is_one_sentence():
 
 
 def test_validate_backward_shows_that_the_backward_pass_runs():
-    result = run("validate", "backward", "resnet", "--device", "cpu", "--json")
+    result = run_here("validate", "backward", "resnet", "--device", "cpu", "--json")
 
     answer = document(result)
     assert result.returncode == 0
@@ -399,7 +413,7 @@ def test_validate_backward_shows_that_the_backward_pass_runs():
 
 
 def test_validate_compile_is_refused_where_compiled_memory_cannot_be_counted():
-    result = run("validate", "compile", "resnet", "-b", "2", "--device", "cpu", "--json")
+    result = run_here("validate", "compile", "resnet", "-b", "2", "--device", "cpu", "--json")
 
     assert result.returncode == 2
     assert "torch.compile cannot be measured on the CPU" in document(result)["error"]
@@ -436,7 +450,7 @@ def test_a_terminal_gets_colors_unless_no_color_is_set(arguments, monkeypatch):
 
 
 def test_where_stdout_is_not_unicode_the_report_is_still_written():
-    result = run("doctor", PYTHONIOENCODING="ascii")
+    result = run_apart("doctor", PYTHONIOENCODING="ascii")
 
     assert result.returncode == 0
     assert "Traceback" not in result.stderr
@@ -461,13 +475,15 @@ AS_INSTALLED = ("-c", "import sys; from memorymark.cli import main; sys.argv[0] 
 def test_the_shell_completes_commands_models_options_and_choices(typed, offered):
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
 
-    result = run(command=AS_INSTALLED, _MEMORYMARK_COMPLETE="complete_bash", **words)
+    result = run_apart(command=AS_INSTALLED, _MEMORYMARK_COMPLETE="complete_bash", **words)
 
     assert result.stdout.split() == offered
 
 
 def test_the_completion_script_can_be_shown():
-    result = run("--show-completion", "bash", command=AS_INSTALLED, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    result = run_apart(
+        "--show-completion", "bash", command=AS_INSTALLED, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"
+    )
 
     assert result.returncode == 0
     assert "_MEMORYMARK_COMPLETE=complete_bash" in result.stdout
@@ -498,7 +514,7 @@ def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(name, t
 def test_several_lengths_give_the_largest_batch_of_each_and_the_one_to_plan_for():
     asked = ("analyze", "bert", "--gpu", "a10", "--small", "--seq-len", "16,64", "--max-batch", "64", "--quiet")
 
-    found, shown = document(run(*asked, "--json")), run(*asked).stdout
+    found, shown = document(run_here(*asked, "--json")), run_here(*asked).stdout
 
     assert (found["seq_lens"], found["plan_for"], found["max_batch_size"]) == ([16, 64], 64, 64)
     assert [row["seq_len"] for row in found["lengths"]] == [16, 64]
@@ -507,7 +523,7 @@ def test_several_lengths_give_the_largest_batch_of_each_and_the_one_to_plan_for(
 
 
 def test_lora_is_in_the_report_and_says_how_much_is_trained():
-    shown = run("predict", "bert", "-b", "2", "--gpu", "a10", "--small", "--lora", "4").stdout
+    shown = run_here("predict", "bert", "-b", "2", "--gpu", "a10", "--small", "--lora", "4").stdout
 
     assert "LoRA rank 4" in shown
     assert re.search(r"[\d,]+ of [\d,]+ parameters are trained; the others are frozen\.", shown)

@@ -1,13 +1,12 @@
 """The documentation is kept true to the code."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from advices import advice, option
+from command_line import run_here
 from memorymark.advice import Refused
 from test_recorded_analyses import recorded
 
@@ -33,8 +32,7 @@ def page(name):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_option_of_a_command_is_in_the_command_line_page(command):
-    arguments = [sys.executable, "-m", "memorymark", *command, "--help"]
-    shown = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    shown = run_here(*command, "--help").stdout
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+(?=\s)", shown)) - {"--help"}
     assert options
     assert {option for option in options if f"`{option}" not in page("cli.md")} == set()

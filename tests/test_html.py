@@ -5,10 +5,11 @@ from html.parser import HTMLParser
 import pytest
 
 import memorymark as mm
+from command_line import run_here
 from memorymark.own import OwnRequest
 from memorymark.render.html import fragment, page
 from memorymark.trial import Failure, Trial
-from test_cli import document, run
+from test_cli import document
 from test_comparison import comparison
 from test_recorded_analyses import recorded
 from test_sweep import SWEEP
@@ -115,17 +116,17 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     database = f"sqlite:///{folder / 'history.db'}"
     asked = ("analyze", "bert", "--gpu", "a10", "--small", "--max-batch", "4", "--json", "--quiet")
-    answered = run(*asked, MEMORYMARK_DATABASE=database)
+    answered = run_here(*asked, MEMORYMARK_DATABASE=database)
     (folder / "result.json").write_text(answered.stdout)
     return folder, database
 
 
 def test_a_job_of_the_history_and_a_file_give_the_same_page(kept):
     folder, database = kept
-    job = document(run("history", "--json", "--database", database))["jobs"][0]["id"]
+    job = document(run_here("history", "--json", "--database", database))["jobs"][0]["id"]
 
-    from_job = run("report", job[:6], "-o", str(folder / "job.html"), "--database", database)
-    from_file = run("report", str(folder / "result.json"), "-o", str(folder / "file.html"), "--json")
+    from_job = run_here("report", job[:6], "-o", str(folder / "job.html"), "--database", database)
+    from_file = run_here("report", str(folder / "result.json"), "-o", str(folder / "file.html"), "--json")
 
     assert (from_job.returncode, from_job.stdout) == (0, f"{folder / 'job.html'}\n")
     assert document(from_file) == {"report": str(folder / "file.html")}
@@ -147,7 +148,7 @@ def test_what_is_no_analysis_is_refused(tmp_path, content, said):
     if content is not None:
         path.write_text(content)
 
-    result = run("report", str(path), "-o", str(tmp_path / "report.html"))
+    result = run_here("report", str(path), "-o", str(tmp_path / "report.html"))
 
     assert result.returncode == 2
     assert said in result.stderr
@@ -157,7 +158,7 @@ def test_what_is_no_analysis_is_refused(tmp_path, content, said):
 def test_a_page_that_cannot_be_written_is_said(kept):
     folder, _ = kept
 
-    result = run("report", str(folder / "result.json"), "-o", str(folder / "nowhere" / "report.html"))
+    result = run_here("report", str(folder / "result.json"), "-o", str(folder / "nowhere" / "report.html"))
 
     assert result.returncode == 2
     assert "cannot be written: No such file or directory; name another file with --output" in result.stderr

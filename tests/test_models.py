@@ -10,6 +10,7 @@ import torch
 import transformers
 
 import memorymark as mm
+from command_line import run_here
 from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, UsageError
 from memorymark.models.batches import ordinary_words
@@ -245,8 +246,10 @@ def folder(tmp_path):
 
 
 def run(*arguments, **environment):
+    if not environment:
+        return run_here(*arguments)
     command = [sys.executable, "-m", "memorymark", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment or None)
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 def test_a_folder_with_nothing_but_a_config_is_predicted_and_measured(folder):

@@ -127,7 +127,7 @@ def test_a_question_with_lengths_survives_json_and_http():
     body = JobBody.model_validate(json.loads(json.dumps(as_body(question))))
 
     assert mm.Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question
-    assert body.question(all_gpus=body.all_gpus, seq_lens=body.seq_lens) == question
+    assert body.question() == question
 
 
 class Counted(FreshWorkers):

@@ -59,6 +59,11 @@ if any("memorymark.worker" in argument for argument in sys.orig_argv):
 
 
 @pytest.fixture(scope="module", autouse=True)
+def workers_are_shared():
+    """None: here it is about workers that come and go."""
+
+
+@pytest.fixture(scope="module", autouse=True)
 def misbehaviour(tmp_path_factory):
     folder = tmp_path_factory.mktemp("misbehaviour")
     (folder / "sitecustomize.py").write_text(MISBEHAVIOUR)

@@ -1,6 +1,11 @@
 import pytest
 
 
+@pytest.fixture(scope="module", autouse=True)
+def workers_are_shared():
+    """None: on a GPU a worker must be gone before the next one measures."""
+
+
 def pytest_collection_modifyitems(items):
     import torch
 

@@ -1,49 +1,14 @@
 """``memorymark history`` and ``memorymark compare``, and what ``memorymark analyze`` leaves in the history."""
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 
 import pytest
 from records import analysis, compared, done, failed
 
-from memorymark.cli import main
+from command_line import run_here
 from memorymark.history import Store
-from memorymark.probe import remote
-from memorymark.server.warm_workers import WarmWorkers
 
 SMALL = ("analyze", "bert", "--small", "--gpu", "a10", "--seq-len", "16", "--quiet")
-
-
-@dataclass(frozen=True)
-class Result:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def run(*arguments, **environment):
-    """Runs the command line in this process; one of its own would take longer to start than all of the rest."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        for name, value in {"COLUMNS": "200", **environment}.items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "argv", ["memorymark", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Result(ended.value.code or 0, out.getvalue(), err.getvalue())
-
-
-@pytest.fixture(scope="module")
-def warm_worker():
-    """One worker for all analyses of this file, which would otherwise each start one and import torch."""
-    workers = WarmWorkers(reuse=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote, "FreshWorkers", lambda: workers)
-        yield
-    workers.stop()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +29,7 @@ def database(tmp_path_factory):
 
 @pytest.fixture
 def ask(database):
-    return lambda *arguments: run(*arguments, MEMORYMARK_DATABASE=database)
+    return lambda *arguments: run_here(*arguments, MEMORYMARK_DATABASE=database)
 
 
 def refused(result, said):
@@ -111,7 +76,7 @@ def test_the_list_is_cut_to_what_is_wanted(ask, options, ids):
 
 
 def test_an_empty_history_says_how_to_begin(tmp_path):
-    result = run("history", "--database", f"sqlite:///{tmp_path}/new.db")
+    result = run_here("history", "--database", f"sqlite:///{tmp_path}/new.db")
 
     assert result.returncode == 0
     assert "Nothing yet: `memorymark analyze bert` makes the first entry." in result.stdout
@@ -177,13 +142,13 @@ def test_an_analysis_compared_with_itself_is_refused(ask):
 
 
 @pytest.fixture(scope="module")
-def remembered(tmp_path_factory, warm_worker):
+def remembered(tmp_path_factory):
     """What analyze says, and the history that it leaves."""
     url = f"sqlite:///{tmp_path_factory.mktemp('remembered')}/history.db"
     said = [
-        run(*SMALL, "--json", MEMORYMARK_DATABASE=url),
-        run(*SMALL, "--json", "--memory-gib", "0.01", MEMORYMARK_DATABASE=url),
-        run(*SMALL, "--json", "--no-history", MEMORYMARK_DATABASE=url),
+        run_here(*SMALL, "--json", MEMORYMARK_DATABASE=url),
+        run_here(*SMALL, "--json", "--memory-gib", "0.01", MEMORYMARK_DATABASE=url),
+        run_here(*SMALL, "--json", "--no-history", MEMORYMARK_DATABASE=url),
     ]
     store = Store(url)
     jobs = [store.job(job.id) for job, _ in store.jobs()]
@@ -223,10 +188,10 @@ def test_without_a_history_nothing_is_remembered(remembered):
     assert len(jobs) == 2
 
 
-def test_a_history_that_cannot_be_written_costs_no_answer(tmp_path, warm_worker):
+def test_a_history_that_cannot_be_written_costs_no_answer(tmp_path):
     (tmp_path / "file").write_text("")
 
-    result = run(*SMALL, "--json", MEMORYMARK_DATABASE=f"sqlite:///{tmp_path}/file/history.db")
+    result = run_here(*SMALL, "--json", MEMORYMARK_DATABASE=f"sqlite:///{tmp_path}/file/history.db")
 
     assert result.returncode == 0
     assert json.loads(result.stdout)["model_name"] == "bert"

@@ -1,7 +1,6 @@
 """``memorymark serve`` as a process: how it starts, what it logs, and how it ends."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -14,6 +13,7 @@ from http.client import HTTPException
 import pytest
 from calls import PATIENCE_SECONDS, QUICK, SLOW, Caller, is_running, wait_until
 
+from command_line import run_here
 from memorymark.history import Store
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
@@ -69,13 +69,11 @@ def serving(folder, *options):
 
 
 def run(*options, **environment):
-    return subprocess.run(
-        [*COMMAND, *options],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", **environment},
-        timeout=PATIENCE_SECONDS,  # what should be refused may serve for ever
-    )
+    signal.alarm(PATIENCE_SECONDS)  # what should be refused may serve for ever
+    try:
+        return run_here("serve", "--port", "0", *options, **environment)
+    finally:
+        signal.alarm(0)
 
 
 @pytest.fixture(scope="module")
