@@ -62,7 +62,7 @@ const STATES = {
   },
   form: async (page) => {
     await page.goto(`${address}/#/`);
-    await page.getByRole("button", { name: "Advanced" }).click();
+    await page.getByRole("button", { name: "More options" }).click();
     await page.getByRole("combobox", { name: "GPU" }).click();
   },
   answer: async (page) => page.goto(`${address}/#/job/${await idOf("bert")}`),

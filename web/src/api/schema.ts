@@ -268,15 +268,17 @@ export interface components {
         };
         /**
          * ModelsAnswer
-         * @description The model catalog.
+         * @description The model catalog, and what models can be trained for.
          */
         ModelsAnswer: {
             /** Models */
             models: components["schemas"]["ModelView"][];
+            /** Tasks */
+            tasks: components["schemas"]["TaskView"][];
         };
         /**
          * ModelView
-         * @description A model of the catalog.
+         * @description A model of the catalog, and the size of a sample that is usual for it and that it takes at the most.
          */
         ModelView: {
             /** Id */
@@ -291,6 +293,34 @@ export interface components {
             huggingface_id: string;
             /** Parameters */
             parameters: number;
+            /** Task */
+            task: string;
+            /**
+             * Sample Unit
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
+            /** Sample Size */
+            sample_size: number;
+            /** Max Sample Size */
+            max_sample_size: number;
+        };
+        /**
+         * TaskView
+         * @description A head that a model can be trained with, and the size of a sample where the model does not say it.
+         */
+        TaskView: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            /**
+             * Sample Unit
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
+            /** Sample Size */
+            sample_size: number;
         };
         /**
          * GpusAnswer
@@ -980,6 +1010,17 @@ export interface components {
             model_name: string;
             /** Target */
             target: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "analysis" | "comparison" | "sweep";
+            /** Recipe Words */
+            recipe_words: string;
+            /** Sample Words */
+            sample_words: string | null;
+            /** Current Batch Size */
+            current_batch_size: number;
             /** Created At */
             created_at: string;
             /** Started At */
@@ -1323,7 +1364,7 @@ export interface components {
         };
         /**
          * JobSummary
-         * @description A job as lists show it. Times are in ISO 8601, UTC.
+         * @description A job as lists show it. Times are in ISO 8601, UTC. ``kind`` is what its result is, or would have been.
          */
         JobSummary: {
             /** Id */
@@ -1342,6 +1383,17 @@ export interface components {
             model_name: string;
             /** Target */
             target: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "analysis" | "comparison" | "sweep";
+            /** Recipe Words */
+            recipe_words: string;
+            /** Sample Words */
+            sample_words: string | null;
+            /** Current Batch Size */
+            current_batch_size: number;
             /** Created At */
             created_at: string;
             /** Started At */

@@ -22,11 +22,13 @@ export type Trial = Schemas["Trial"];
 export type Usage = Schemas["UsageView"];
 
 export type Sweep = Schemas["Sweep"];
+export type Task = Schemas["TaskView"];
 export type Result = Analysis | Comparison | Sweep;
 
 export type State = JobSummary["state"];
 export type ErrorKind = NonNullable<JobSummary["error_kind"]>;
 export type Source = Analysis["source"];
+export type SampleUnit = Model["sample_unit"];
 export type Precision = Recipe["precision"];
 export type Optimizer = Recipe["optimizer"];
 

@@ -104,7 +104,8 @@ function legendOf(
   const legend: LegendEntry[] = [...parts];
   if (hasAll || columns.some((column) => column.whole !== undefined)) legend.push(WHOLE);
   if (hasAll || columns.some((column) => column.failed !== undefined)) legend.push(FAILED);
-  if (limit !== null) legend.push({ label: `${limitName}: ${limit.toFixed(1)} GiB`, color: "#f2f2f2", shape: "line" });
+  const size = limit === null ? "…" : `${limit.toFixed(1)} GiB`;
+  if (hasAll || limit !== null) legend.push({ label: `${limitName}: ${size}`, color: "#f2f2f2", shape: "line" });
   return legend;
 }
 

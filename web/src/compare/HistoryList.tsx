@@ -2,7 +2,7 @@ import type { JobSummary } from "../api/types";
 import { useJobNames } from "../hooks/use-job-names";
 import { ago, count, dollars, speedup, when } from "../logic/format";
 import { link } from "../logic/route";
-import { isComparable, summaryWords } from "../logic/summary";
+import { askedWords, isComparable, summaryWords } from "../logic/summary";
 import { SourceBadge, StateBadge } from "../ui/Badge";
 
 interface HistoryListProps {
@@ -35,8 +35,9 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
             <span className="min-w-0">
               <span className="block truncate font-medium">{nameOf(job)}</span>
               <span className="block truncate text-xs text-soft lg:hidden">{summaryWords(job)}</span>
+              <span className="block truncate text-xs text-faint lg:hidden">{askedWords(job)}</span>
               <span className="hidden truncate text-xs text-faint lg:block" title={when(job.created_at)}>
-                {ago(job.created_at)} · {job.id}
+                {ago(job.created_at)} · {askedWords(job)} · {job.id}
                 {job.origin === "cli" ? " · command line" : ""}
               </span>
             </span>
@@ -55,8 +56,8 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
   );
 }
 
-function Numbers({ job: { headline, error, target } }: { job: JobSummary }) {
-  if (!headline || target === "all") {
+function Numbers({ job: { headline, error, kind } }: { job: JobSummary }) {
+  if (!headline || kind === "comparison") {
     const text = headline ? `Fastest ${headline.fastest ?? "–"}, cheapest ${headline.cheapest ?? "–"}` : (error ?? "");
     return <span className="col-span-4 hidden truncate text-sm text-soft lg:block">{text}</span>;
   }

@@ -73,10 +73,16 @@ export function partsShown(columns: readonly MemoryColumn[]): Part[] {
 }
 
 /** The most that the device can hold of this training, in GiB: what the allocator can have, and what is outside it. */
-export function limitGib(analysis: Analysis): number {
-  const parts = analysis.breakdown;
-  const outside = parts ? parts.context_bytes + parts.other_processes_bytes : 0;
-  return (analysis.capacity_bytes + outside) / GIB;
+export function limitGib({ capacity_bytes: capacity, breakdown }: Pick<Analysis, "capacity_bytes" | "breakdown">): number {
+  const outside = breakdown ? breakdown.context_bytes + breakdown.other_processes_bytes : 0;
+  return (capacity + outside) / GIB;
+}
+
+/** The same while it runs: what the search keeps within, with what the trials so far say of the rest. */
+export function growingLimitGib(capacityBytes: number | null, trials: readonly Trial[]): number | null {
+  if (capacityBytes === null) return null;
+  const breakdown = trials.findLast((trial) => trial.breakdown)?.breakdown ?? null;
+  return limitGib({ capacity_bytes: capacityBytes, breakdown });
 }
 
 export interface ThroughputPoint {

@@ -23,6 +23,12 @@ export function placeName(job: Pick<JobSummary, "target" | "headline">, gpus: re
   return name ?? (job.target === "auto" ? "the server's GPU" : job.target);
 }
 
+/** What sets it apart from other questions about the same model and GPU. */
+export function askedWords(job: JobSummary): string {
+  const { recipe_words: recipe, sample_words: sample, current_batch_size: today } = job;
+  return [recipe, sample, `batch ${count(today)} today`].filter(Boolean).join(" · ");
+}
+
 /** What came of it. */
 export function summaryWords(job: JobSummary): string {
   const { headline } = job;
@@ -40,14 +46,14 @@ export function summaryWords(job: JobSummary): string {
 
 /** Whether a job has all the words, in its name, its outcome or its id. */
 export function matches(job: JobSummary, name: string, search: string): boolean {
-  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${summaryWords(job)}`.toLowerCase();
+  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${askedWords(job)} ${summaryWords(job)}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
 }
 
-/** A result that can stand beside others: one training on one GPU. */
+/** A result that can stand beside others: one GPU, at one length or at the one to plan for. */
 export function isComparable(job: JobSummary): boolean {
-  return job.state === "done" && job.target !== "all";
+  return job.state === "done" && job.kind !== "comparison";
 }

@@ -7,7 +7,7 @@ import { useTitle } from "../hooks/use-title";
 import { ago } from "../logic/format";
 import { callProblem } from "../logic/problems";
 import { link } from "../logic/route";
-import { isComparable, summaryWords } from "../logic/summary";
+import { askedWords, isComparable, summaryWords } from "../logic/summary";
 import { LinkButton } from "../ui/Button";
 import { Combobox } from "../ui/Combobox";
 import { ErrorBox } from "../ui/ErrorBox";
@@ -31,7 +31,7 @@ export function ComparePage({ ids }: { ids: string[] }) {
     .map((job) => ({
       value: job.id,
       label: nameOf(job),
-      note: summaryWords(job),
+      note: `${askedWords(job)} · ${summaryWords(job)}`,
       detail: ago(job.created_at),
       group: "From the history",
     }));
