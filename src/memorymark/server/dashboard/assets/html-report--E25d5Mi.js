@@ -1,4 +1,4 @@
-import{C as e,D as t,E as n,O as r,S as i,T as a,_ as o,a as s,b as c,c as l,g as u,h as d,i as f,k as p,l as m,n as h,o as g,p as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-BBsgTZr8.js";var T=`
+import{C as e,D as t,E as n,O as r,S as i,T as a,_ as o,a as s,b as c,c as l,g as u,h as d,i as f,k as p,l as m,n as h,o as g,p as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-z1KgkvwJ.js";var T=`
 :root{color-scheme:dark}*{box-sizing:border-box}
 body{margin:0 auto;padding:2rem 1rem 4rem;max-width:60rem;background:#0a0a0a;color:#ededed;font:16px/1.5 Inter,system-ui,sans-serif}
 h1{font-size:1.9rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.1rem;margin:2rem 0 .75rem}
