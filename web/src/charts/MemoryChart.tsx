@@ -1,6 +1,6 @@
 import { memo } from "react";
 import { Bar, BarChart, CartesianGrid, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
-import { PARTS, partsShown, roundTicks, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
+import { PARTS, partsShown, roundTicks, stacked, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
 import { count, short } from "../logic/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
@@ -91,14 +91,18 @@ function Column({ x = 0, y = 0, width = 0, height = 0, payload }: ColumnProps) {
   }
   if (payload.whole !== undefined) return <rect x={x} y={y} width={width} height={height} fill={WHOLE.color} />;
   const scale = height / payload.total;
-  let bottom = y + height;
   return (
     <g stroke="#1a1a1a" strokeWidth={0.75}>
-      {PARTS.map(({ name, color }) => {
-        const size = (payload[name] ?? 0) * scale;
-        bottom -= size;
-        return size > 0 && <rect key={name} x={x} y={bottom} width={width} height={size} fill={color} />;
-      })}
+      {stacked(payload).map(({ part, from, to }) => (
+        <rect
+          key={part.name}
+          x={x}
+          y={y + height - to * scale}
+          width={width}
+          height={(to - from) * scale}
+          fill={part.color}
+        />
+      ))}
     </g>
   );
 }

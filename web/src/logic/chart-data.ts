@@ -53,6 +53,17 @@ export function memoryColumns(trials: readonly Trial[]): MemoryColumn[] {
   });
 }
 
+/** The parts of a column on top of each other, in GiB from the bottom; parts of nothing are left out. */
+export function stacked(column: MemoryColumn): { part: Part; from: number; to: number }[] {
+  const layers: { part: Part; from: number; to: number }[] = [];
+  for (const part of PARTS) {
+    const from = layers.at(-1)?.to ?? 0;
+    const size = column[part.name] ?? 0;
+    if (size > 0) layers.push({ part, from, to: from + size });
+  }
+  return layers;
+}
+
 /** The columns of an answer: sizes whose parts are known, and the first that fails. */
 export function answerColumns(analysis: Analysis): MemoryColumn[] {
   const columns = memoryColumns(analysis.trials).filter((column) => column.whole === undefined);
