@@ -65,6 +65,12 @@ const STATES = {
     await page.getByRole("button", { name: "More options" }).click();
     await page.getByRole("combobox", { name: "GPU" }).click();
   },
+  // Before the others leave cancelled jobs behind.
+  history: async (page) => {
+    for (const name of Object.keys(QUESTIONS)) await idOf(name);
+    await page.goto(`${address}/#/history`);
+    await page.getByRole("checkbox").nth(1).waitFor();
+  },
   answer: async (page) => page.goto(`${address}/#/job/${await idOf("bert")}`),
   "no-faster": async (page) => page.goto(`${address}/#/job/${await idOf("resnet")}`),
   "too-large": async (page) => page.goto(`${address}/#/job/${await idOf("tooLarge")}`),
@@ -118,11 +124,6 @@ const STATES = {
     await page.goto(`${address}/#/compare?ids=${list.join(",")}`);
   },
   "compare-empty": async (page) => page.goto(`${address}/#/compare`),
-  history: async (page) => {
-    for (const name of Object.keys(QUESTIONS)) await idOf(name);
-    await page.goto(`${address}/#/history`);
-    await page.getByRole("checkbox").nth(1).waitFor();
-  },
   error: async (page) => {
     await refuse(page);
     await askFromForm(page);

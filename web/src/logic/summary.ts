@@ -30,10 +30,14 @@ export function askedWords(job: JobSummary): string {
 }
 
 /** What came of it. */
-export function summaryWords(job: JobSummary): string {
+export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string {
   const { headline } = job;
   if (!headline) return job.error ? sentence(job.error) : "No answer yet";
-  if (headline.fastest) return `Fastest: ${headline.fastest}, cheapest: ${headline.cheapest ?? "not known"}`;
+  if (headline.fastest) {
+    const named = (id: string) => shortGpuName(gpus.find((gpu) => gpu.id === id)?.name ?? id);
+    const cheapest = headline.cheapest ? `, cheapest on the ${named(headline.cheapest)}` : "";
+    return `Fastest on the ${named(headline.fastest)}${cheapest}`;
+  }
   return [
     headline.recommended_batch_size === null ? null : `use ${count(headline.recommended_batch_size)}`,
     headline.max_batch_size === null ? null : `maximum ${count(headline.max_batch_size)}`,

@@ -7,7 +7,7 @@ import { useTitle } from "../hooks/use-title";
 import { ago } from "../logic/format";
 import { callProblem } from "../logic/problems";
 import { link } from "../logic/route";
-import { askedWords, isComparable, summaryWords } from "../logic/summary";
+import { askedWords, isComparable } from "../logic/summary";
 import { LinkButton } from "../ui/Button";
 import { Combobox } from "../ui/Combobox";
 import { ErrorBox } from "../ui/ErrorBox";
@@ -15,7 +15,7 @@ import { ErrorBox } from "../ui/ErrorBox";
 /** Results side by side; which ones is in the address. */
 export function ComparePage({ ids }: { ids: string[] }) {
   useTitle("Compare");
-  const { nameOf } = useJobNames();
+  const { nameOf, outcomeOf } = useJobNames();
   const { data: history } = useJobs({ state: "done" });
   const queries = useManyJobs(ids);
   const show = (next: readonly string[]) => goTo(link.compare(next));
@@ -31,7 +31,7 @@ export function ComparePage({ ids }: { ids: string[] }) {
     .map((job) => ({
       value: job.id,
       label: nameOf(job),
-      note: `${askedWords(job)} · ${summaryWords(job)}`,
+      note: `${askedWords(job)} · ${outcomeOf(job)}`,
       detail: ago(job.created_at),
       group: "From the history",
     }));

@@ -39,6 +39,7 @@ export function RunningView({ job, model }: RunningViewProps) {
         model={model}
         place={placeOf(job)}
         recipe={request.recipe}
+        sample={job.sample_words ?? undefined}
         source={isForAllGpus || request.target.gpu ? "predicted" : "measured"}
       >
         <Button look="danger" onClick={() => cancel.mutate()} disabled={cancel.isPending}>
