@@ -5,7 +5,7 @@ import { count, short } from "../logic/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
-import { AXIS, GRID, rem } from "./look";
+import { AXIS, BATCH_LABEL, GRID, rem } from "./look";
 
 const MOST_COLUMNS = 14;
 const WHOLE = { label: "Not broken down yet", color: "#8296a8" };
@@ -50,7 +50,8 @@ export const MemoryChart = memo(function MemoryChart({
             dataKey="batch"
             {...AXIS}
             tickFormatter={count}
-            label={{ value: "batch size", position: "bottom", offset: -2, fill: "#b4b4b4", fontSize: "0.75rem" }}
+            height={rem(1.875)}
+            label={BATCH_LABEL}
           />
           <YAxis
             {...AXIS}
@@ -68,7 +69,7 @@ export const MemoryChart = memo(function MemoryChart({
             }
           />
           <Bar dataKey="total" shape={Column} isAnimationActive={false} />
-          {limit !== null && <ReferenceLine y={limit} stroke="#f2f2f2" strokeDasharray="6 4" strokeWidth={1.5} />}
+          {limit !== null && <ReferenceLine y={limit} stroke="#f2f2f2" strokeDasharray="6 4" strokeWidth={rem(0.1)} />}
         </BarChart>
       </ResponsiveContainer>
     </ChartFrame>

@@ -16,7 +16,7 @@ import { count, perSecond, short } from "../logic/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
-import { AXIS, GRID, rem } from "./look";
+import { AXIS, BATCH_LABEL, GRID, rem } from "./look";
 
 const LINE = "#7cc0ff";
 const TODAY = "#ff6b6b";
@@ -73,7 +73,8 @@ export const ThroughputChart = memo(function ThroughputChart({
             interval={0}
             {...AXIS}
             tickFormatter={count}
-            label={{ value: "batch size", position: "bottom", offset: -2, fill: "#b4b4b4", fontSize: "0.75rem" }}
+            height={rem(1.875)}
+            label={BATCH_LABEL}
           />
           <YAxis
             {...AXIS}
@@ -100,12 +101,12 @@ export const ThroughputChart = memo(function ThroughputChart({
             activeDot={false}
           />
           {band && <ReferenceArea y1={band[0]} y2={band[1]} fill={BEST} fillOpacity={0.22} />}
-          {best && <ReferenceLine x={best.batch} stroke={BEST} strokeDasharray="4 4" />}
+          {best && <ReferenceLine x={best.batch} stroke={BEST} strokeDasharray="4 4" strokeWidth={rem(0.0625)} />}
           <Line
             dataKey="speed"
             type="monotone"
             stroke={LINE}
-            strokeWidth={2.5}
+            strokeWidth={rem(0.16)}
             dot={(dot: DotProps) => <PointDot key={dot.payload.batch} {...dot} color={colorOf(dot.payload.batch)} />}
             isAnimationActive={false}
           />
@@ -124,7 +125,14 @@ interface DotProps {
 /** A point of the curve; today's and the recommended one are larger and have a color of their own. */
 function PointDot({ cx, cy, color }: DotProps & { color: string | null }) {
   return (
-    <circle cx={cx} cy={cy} r={color ? 6.5 : 3} fill={color ?? LINE} stroke="#1a1a1a" strokeWidth={color ? 2 : 0} />
+    <circle
+      cx={cx}
+      cy={cy}
+      r={rem(color ? 0.4 : 0.19)}
+      fill={color ?? LINE}
+      stroke="#1a1a1a"
+      strokeWidth={color ? rem(0.125) : 0}
+    />
   );
 }
 

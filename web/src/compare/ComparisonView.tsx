@@ -102,7 +102,7 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
         </thead>
         <tbody>
           {gpus.map((gpu, index) => (
-            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2">
+            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2 [&>td]:whitespace-nowrap">
               <td className="w-8 text-right text-faint">{index + 1}</td>
               <td>
                 <GpuName job={job} gpu={gpu} comparison={comparison} />

@@ -61,7 +61,7 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
       <table className="w-full text-right text-sm">
         <caption className="sr-only">Batch sizes and speed by length</caption>
         <thead>
-          <tr className="text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+          <tr className="text-xs text-soft [&>th]:px-1 [&>th]:pb-2 [&>th]:font-medium sm:[&>th]:px-2">
             <th scope="col" className="text-left">
               Tokens
             </th>
@@ -70,13 +70,15 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
             <th scope="col" className="hidden w-2/5 text-left sm:table-cell">
               Samples per second
             </th>
-            <th scope="col">Lost at batch {count(sweep.planned_batch_size)}</th>
+            <th scope="col">
+              Lost <span className="hidden sm:inline">at batch {count(sweep.planned_batch_size)}</span>
+            </th>
           </tr>
         </thead>
         <tbody>
           {sweep.lengths.map((length) => (
-            <tr key={length.seq_len} className="border-t border-line [&>td]:px-2 [&>td]:py-2">
-              <th scope="row" className="px-2 text-left font-medium">
+            <tr key={length.seq_len} className="border-t border-line [&>td]:px-1 [&>td]:py-2 [&>td]:whitespace-nowrap sm:[&>td]:px-2">
+              <th scope="row" className="px-1 text-left font-medium sm:px-2">
                 <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
                   {length.fits ? (
                     <a
