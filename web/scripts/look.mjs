@@ -36,6 +36,18 @@ const QUESTIONS = {
   gpus: { model_name: "bert", all_gpus: true },
   lengths: { model_name: "bert", gpu: "a10", seq_lens: [64, 128, 512] },
 };
+/** What transformers writes for a decoder of 1.2 billion parameters. */
+const LLAMA = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 2048,
+  intermediate_size: 8192,
+  num_hidden_layers: 16,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  vocab_size: 128256,
+  tie_word_embeddings: true,
+};
 const ids = {};
 const idOf = async (name) => (ids[name] ??= await finished(QUESTIONS[name]));
 
@@ -64,6 +76,13 @@ const STATES = {
     await page.goto(`${address}/#/`);
     await page.getByRole("button", { name: "More options" }).click();
     await page.getByRole("combobox", { name: "GPU" }).click();
+  },
+  config: async (page) => {
+    await page.goto(`${address}/#/`);
+    await page.getByRole("button", { name: "Paste a config.json" }).click();
+    await page.getByRole("textbox", { name: "config.json" }).fill(JSON.stringify(LLAMA, null, 2));
+    await page.getByRole("radio", { name: /bf16/ }).click();
+    await page.getByRole("textbox", { name: "Sequence length" }).fill("512, 1024, 2048");
   },
   // Before the others leave cancelled jobs behind.
   history: async (page) => {

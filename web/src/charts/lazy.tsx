@@ -11,16 +11,14 @@ const LoadedThroughputChart = lazy(async () => {
   return { default: module.ThroughputChart };
 });
 
-export const CHART_HEIGHT = "h-72";
-
-function Loading({ children }: { children: ReactNode }) {
-  // The legend above and the table below take room too.
-  return <Suspense fallback={<div className="h-[23.25rem] sm:h-[22rem]" />}>{children}</Suspense>;
+/** `room` is what the chart will take, with the legend above it and the table below. */
+function Loading({ room, children }: { room: string; children: ReactNode }) {
+  return <Suspense fallback={<div className={room} />}>{children}</Suspense>;
 }
 
 export function MemoryChart(props: ComponentProps<typeof LoadedMemoryChart>) {
   return (
-    <Loading>
+    <Loading room="h-[24.25rem] sm:h-[22.5rem]">
       <LoadedMemoryChart {...props} />
     </Loading>
   );
@@ -28,7 +26,7 @@ export function MemoryChart(props: ComponentProps<typeof LoadedMemoryChart>) {
 
 export function ThroughputChart(props: ComponentProps<typeof LoadedThroughputChart>) {
   return (
-    <Loading>
+    <Loading room="h-[23rem] sm:h-[22.5rem]">
       <LoadedThroughputChart {...props} />
     </Loading>
   );

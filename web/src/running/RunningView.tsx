@@ -47,7 +47,7 @@ export function RunningView({ job, model }: RunningViewProps) {
         </Button>
       </JobTitle>
       {cancel.isError && <ErrorBox problem={callProblem(cancel.error)} onDismiss={cancel.reset} />}
-      <div className="card min-h-44 p-5 sm:p-8">
+      <div className="card min-h-56 p-5 sm:min-h-44 sm:p-8">
         {isQueued ? <InLine position={job.position} /> : <UnderWay job={job} progress={progress} />}
       </div>
       {!hasCharts ? (
