@@ -69,8 +69,7 @@ const STATES = {
   empty: async (page) => {
     await page.route("**/jobs?*", (route) => route.fulfill({ json: { status: "success", jobs: [], next: null } }));
     await page.goto(`${address}/#/`);
-    await waitFor(page, "NVIDIA A10").catch(() => undefined);
-    await page.waitForTimeout(500);
+    await waitFor(page, "Predicted: the server has no such GPU");
   },
   form: async (page) => {
     await page.goto(`${address}/#/`);
@@ -80,7 +79,9 @@ const STATES = {
   config: async (page) => {
     await page.goto(`${address}/#/`);
     await page.getByRole("button", { name: "Paste a config.json" }).click();
-    await page.getByRole("textbox", { name: "config.json" }).fill(JSON.stringify(LLAMA, null, 2));
+    const config = page.getByRole("textbox", { name: "config.json" });
+    await config.fill(JSON.stringify(LLAMA, null, 2));
+    await config.evaluate((field) => field.scrollTo(0, 0));
     await page.getByRole("radio", { name: /bf16/ }).click();
     await page.getByRole("textbox", { name: "Sequence length" }).fill("512, 1024, 2048");
   },
@@ -119,6 +120,7 @@ const STATES = {
     cleanup.push(...before, job.id);
     await page.goto(`${address}/#/job/${job.id}`);
     await waitFor(page, "in line");
+    await waitFor(page, "Samples per second, as soon as");
   },
   cancelled: async (page) => {
     const before = await busy();

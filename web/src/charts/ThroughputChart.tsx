@@ -32,6 +32,8 @@ interface ThroughputChartProps {
   thrashing?: readonly number[];
   /** While trials still arrive, the legend holds all that may come, so that nothing moves. */
   isGrowing?: boolean;
+  /** Whether intervals will come, as with predictions. */
+  hasIntervals?: boolean;
 }
 
 /** Samples per second by batch size, with the band of the best 5 % and what the true numbers should lie between. */
@@ -41,6 +43,7 @@ export const ThroughputChart = memo(function ThroughputChart({
   recommended,
   thrashing = NONE,
   isGrowing = false,
+  hasIntervals = points.some((point) => point.between),
 }: ThroughputChartProps) {
   const shown = useMemo(() => thinned(points, MOST_POINTS), [points]);
   const band = fastBand(points, thrashing);
@@ -52,7 +55,7 @@ export const ThroughputChart = memo(function ThroughputChart({
   return (
     <ChartFrame
       label={describe(points, recommended)}
-      legend={legendOf(points, Boolean(best), Boolean(now) || isGrowing)}
+      legend={legendOf(Boolean(best), Boolean(now) || isGrowing, hasIntervals)}
       isEmpty={points.length === 0}
       emptyText="Samples per second, as soon as batch sizes are timed"
       table={() => <ThroughputTable points={points} thrashing={thrashing} />}
@@ -136,13 +139,13 @@ function PointDot({ cx, cy, color }: DotProps & { color: string | null }) {
   );
 }
 
-function legendOf(points: readonly ThroughputPoint[], hasBest: boolean, hasNow: boolean): LegendEntry[] {
+function legendOf(hasBest: boolean, hasNow: boolean, hasIntervals: boolean): LegendEntry[] {
   return [
     { label: "Samples per second", color: LINE },
     ...(hasNow ? [{ label: "Today", color: TODAY }] : []),
     ...(hasBest ? [{ label: "Recommended", color: BEST }] : []),
     { label: "Within 5 % of the best", color: "#12663f" },
-    ...(points.some((point) => point.between) ? [{ label: "Where the true number should lie", color: INTERVAL }] : []),
+    ...(hasIntervals ? [{ label: "Where the true number should lie", color: INTERVAL }] : []),
   ];
 }
 

@@ -67,7 +67,7 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
             </th>
             <th scope="col">Maximum</th>
             <th scope="col">Recommended</th>
-            <th scope="col" className="hidden w-2/5 text-left sm:table-cell">
+            <th scope="col" className="hidden w-2/5 pl-8! text-left sm:table-cell">
               Samples per second
             </th>
             <th scope="col">
@@ -99,7 +99,7 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
                   <td className="font-semibold text-accent">
                     {length.recommended_batch_size === null ? "none" : count(length.recommended_batch_size)}
                   </td>
-                  <td className="hidden sm:table-cell">
+                  <td className="hidden pl-8! sm:table-cell">
                     <BarCell
                       value={length.samples_per_second}
                       most={fastest}

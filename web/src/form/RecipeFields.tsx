@@ -2,7 +2,7 @@ import type { Optimizer, Precision } from "../api/types";
 import { useDraft } from "../hooks/use-draft";
 import type { DraftErrors } from "../logic/draft";
 import { OPTIMIZERS, PRECISIONS } from "../logic/recipe";
-import type { SampleShape } from "../logic/sample";
+import { readSizes, type SampleShape } from "../logic/sample";
 import { NumberField, SegmentField, SelectField, SwitchField } from "../ui/fields";
 
 const PRECISION_CHOICES = Object.entries(PRECISIONS).map(([value, words]) => ({ value: value as Precision, ...words }));
@@ -26,7 +26,7 @@ export function RecipeFields({ shape, errors, isForAllGpus }: RecipeFieldsProps)
         choices={PRECISION_CHOICES}
         onChange={(precision) => change({ precision })}
       />
-      <div className="grid grid-cols-2 gap-4">
+      <div className="grid grid-cols-[minmax(0,4fr)_minmax(0,5fr)] gap-4">
         <SelectField
           label="Optimizer"
           value={draft.optimizer}
@@ -35,7 +35,8 @@ export function RecipeFields({ shape, errors, isForAllGpus }: RecipeFieldsProps)
         />
         <NumberField
           label={shape.label}
-          unit={shape.unit}
+          // Several need the room of the unit.
+          unit={(readSizes(draft.sampleSize)?.length ?? 0) > 1 ? undefined : shape.unit}
           isList={mayBeSeveral}
           hint={!shape.isSure ? "Images or sound? Set the task." : mayBeSeveral ? "Or several: 64, 256" : "\u00a0"}
           value={draft.sampleSize}

@@ -2,15 +2,16 @@ import { useJobs } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
 import { ago } from "../logic/format";
 import { link } from "../logic/route";
+import { isStopped } from "../logic/summary";
 import { StateBadge } from "../ui/Badge";
 
 const SHOWN = 4;
 
-/** The latest jobs, one line each. */
+/** The latest jobs that have or will have something to say, one line each. */
 export function RecentResults() {
   const { data, isPending } = useJobs({});
   const { nameOf, outcomeOf } = useJobNames();
-  const jobs = data?.pages[0]?.jobs.slice(0, SHOWN) ?? [];
+  const jobs = data?.pages[0]?.jobs.filter((job) => !isStopped(job)).slice(0, SHOWN) ?? [];
   return (
     <section aria-labelledby="recent" className="min-h-64">
       <div className="mb-2 flex items-baseline justify-between">

@@ -57,6 +57,11 @@ export function matches(job: JobSummary, name: string, search: string): boolean 
     .every((word) => text.includes(word));
 }
 
+/** A job that was stopped before its end, and so has no result. */
+export function isStopped(job: Pick<JobSummary, "state">): boolean {
+  return job.state === "cancelled" || job.state === "interrupted";
+}
+
 /** A result that can stand beside others: one GPU, at one length or at the one to plan for. */
 export function isComparable(job: JobSummary): boolean {
   return job.state === "done" && job.kind !== "comparison";

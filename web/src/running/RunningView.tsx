@@ -143,7 +143,13 @@ function GrowingCharts({ job, progress }: { job: Job; progress: JobProgress }) {
         <MemoryChart columns={columns} limit={limit} limitName="All there is" isGrowing />
       </Card>
       <Card title="Throughput by batch size" note="Training samples per second.">
-        <ThroughputChart points={points} today={job.question.current_batch_size} recommended={null} isGrowing />
+        <ThroughputChart
+          points={points}
+          today={job.question.current_batch_size}
+          recommended={null}
+          isGrowing
+          hasIntervals={gpu !== null || points.some((point) => point.between)}
+        />
       </Card>
     </div>
   );
