@@ -37,6 +37,7 @@ INTERFACE = {
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
+    "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
@@ -289,6 +290,20 @@ def test_analyze_predicts_for_the_gpu_that_is_named(predicted):
     assert (answer["limited_by"], answer["max_is_exact"]) == ("memory", True)
     assert (rows[answer["max_batch_size"]], rows[answer["max_batch_size"] + 1]) == (True, False)
     assert (answer["small"], answer["unknown_operations"]) == (True, [])
+
+
+def test_advise_gives_a_document_and_a_script_that_runs(tmp_path, capsys):
+    script = tmp_path / "fix.py"
+    arguments = f"advise bert --gpu a10 --small --seq-len 8 -b 1 --max-batch 4 --no-history --json --script {script}"
+
+    done = run(*arguments.split())
+
+    best = document(done)["options"][0]
+    assert best["gain"] > 1
+    assert best["code"]["pytorch"].split("for batch", 1)[1] in script.read_text()
+    written = script.read_text().replace('"cuda"', '"cpu"').replace("torch.cuda.synchronize()", "pass")
+    exec(compile(written, "fix.py", "exec"), {"__name__": "__main__"})
+    assert float(capsys.readouterr().out.removesuffix(" samples/s\n")) > 0
 
 
 def test_a_predicted_maximum_comes_with_what_the_true_one_should_lie_between(predicted):

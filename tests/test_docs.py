@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from advices import advice, option
+from memorymark.advice import Refused
 from test_recorded_analyses import recorded
 
 ROOT = Path(__file__).parents[1]
@@ -17,9 +19,11 @@ COMMANDS = [
     ("validate", "backward"),
     ("validate", "compile"),
     ("models",),
+    ("advise",),
     ("gpus",),
     ("doctor",),
     ("report",),
+    ("watch",),
 ]
 
 
@@ -49,6 +53,14 @@ def test_every_field_of_the_json_documents_is_explained():
     timed = next(trial for trial in document["trials"] if trial["breakdown"])
     fields = {*document, *timed, *timed["breakdown"], *document["results"][0], *document["recipe"], *document["usage"]}
     assert {field for field in fields if f"{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_field_of_an_advice_is_explained():
+    found = advice(option(("bf16",), 500.0, measured=330.0), measured=110.0, refused=(Refused(("lora",), "no."),))
+    document = found.to_dict()
+    options = {f"options[].{name}" for name in document["options"][0]}
+    fields = {*document, *options, *(f"today.{name}" for name in document["today"]), *document["refused"][0]}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

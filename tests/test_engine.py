@@ -6,7 +6,7 @@ import pytest
 import memorymark as mm
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
-from memorymark.engine import analyze, analyze_all_gpus, for_prediction, measure, predict
+from memorymark.engine import answer, for_prediction, measure, predict
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.units import GIB, MIB
 
@@ -27,6 +27,11 @@ ROW = ["batch_size", "memory_mb", "memory_gb", "success", "error", "samples_per_
 def request(cap_bytes=CAP_BYTES, **recipe):
     target = mm.Target(device="cpu", memory_cap_bytes=cap_bytes)
     return mm.Request(model="bert", recipe=mm.Recipe(**recipe), target=target)
+
+
+def analyze(request, *, time_limit_seconds=600, on_event=lambda _: None, **asked):
+    question = mm.Question(request=request, **asked)
+    return answer(question, time_limit_seconds=time_limit_seconds, on_event=on_event)
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +282,7 @@ def test_misuse_with_all_gpus_is_refused_before_anything_starts(target, options,
     events = []
 
     with pytest.raises(mm.UsageError, match=said):
-        analyze_all_gpus(targeting(**target), **options, on_event=events.append)
+        analyze(targeting(**target), all_gpus=True, **options, on_event=events.append)
 
     assert events == []
 

@@ -15,7 +15,7 @@ from tiny import PARAMETERS, TinyNet, tiny, tiny_batch
 
 HERE = {"device": "cpu", "memory_gib": 1 / 1024}
 # What the command line has and Python does not: it prints, or asks a service, which Client does.
-ONLY_THERE = {"as_json", "quiet", "server", "fresh", "no_history", "model"}
+ONLY_THERE = {"code", "script", "as_json", "quiet", "server", "fresh", "no_history", "model"}
 # Named so because `compile` is a function of Python's.
 RENAMED = {"compile_model": "compile"}
 
@@ -24,6 +24,7 @@ RENAMED = {"compile_model": "compile"}
     ("command", "options", "more"),
     [
         ("analyze", keywords.AnalysisOptions, {"seq_len", "all_gpus"}),
+        ("advise", keywords.AnalysisOptions, {"seq_len", "try_compile"}),
         ("predict", keywords.TrialOptions, {"batch_size"}),
         ("measure", keywords.TrialOptions, {"batch_size"}),
     ],

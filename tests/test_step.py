@@ -301,3 +301,17 @@ def test_weights_are_parameters_and_buffers():
     step = step_for()
 
     assert sum(t.numel() for t in step.weights()) == sum(p.numel() for p in step.model.parameters()) + 1
+
+
+def test_attention_is_the_one_that_the_recipe_names():
+    workload = workload_of(mm.Request(model="bert", small=True, seq_len=8))
+
+    for attention in ("eager", "sdpa"):
+        step = TrainingStep(workload, mm.Recipe(attention=attention), torch.device("cpu"))
+        assert step.model.config._attn_implementation == attention
+        step(2)
+
+
+def test_a_model_without_a_choice_of_attention_says_so():
+    with pytest.raises(mm.UsageError, match="TinyNet has no choice of attention; drop --attention"):
+        TrainingStep(tiny(), mm.Recipe(attention="sdpa"), torch.device("cpu"))

@@ -183,7 +183,7 @@ def test_a_length_alone_gives_the_same_maximum(swept):
     result, _, _ = swept
     one = result.analyses[16]
 
-    alone = engine.analyze(one.request, current_batch_size=2, margin=0.1)
+    alone = engine.answer(mm.Question(request=one.request, current_batch_size=2, margin=0.1))
 
     assert alone.max_batch_size == one.max_batch_size
 

@@ -6,10 +6,12 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import memorymark as mm
+from memorymark.probe.process import KeptWorkers
 from memorymark.probe.remote import RemoteProbe
 
 REQUEST = mm.Request(model="bert", seq_len=8, target=mm.Target(device="cpu"))
@@ -227,6 +229,33 @@ def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
     assert not is_running(worker)
     assert ("Traceback" in errors) == bool(last_words)
     assert last_words in errors
+
+
+def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replaced():
+    class Somewhere:
+        def __init__(self):
+            self.returned = []
+
+        def take(self):
+            process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+            return SimpleNamespace(process=process)
+
+        def give_back(self, worker):
+            self.returned.append(worker)
+
+    somewhere = Somewhere()
+    kept = KeptWorkers(somewhere)
+    first = kept.take()
+    kept.give_back(first)
+    again = kept.take()
+    first.process.communicate()
+    other = kept.take()
+    kept.close()
+    other.process.communicate()
+
+    assert again is first
+    assert other is not first
+    assert somewhere.returned == [other]
 
 
 def test_after_the_with_block_the_worker_is_gone():

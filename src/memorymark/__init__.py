@@ -8,8 +8,9 @@
 Importing the package imports no torch; the first analysis does, in a process of its own.
 """
 
+from memorymark.advice import Advice
 from memorymark.analysis import Analysis
-from memorymark.api import analyze, analyze_all_gpus, measure, predict
+from memorymark.api import advise, analyze, analyze_all_gpus, measure, predict
 from memorymark.client import Client
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
@@ -35,6 +36,7 @@ from memorymark.version import __version__
 from memorymark.workload import Workload
 
 __all__ = [
+    "Advice",
     "Analysis",
     "BatchSize",
     "Breakdown",
@@ -58,6 +60,7 @@ __all__ = [
     "WorkerError",
     "Workload",
     "__version__",
+    "advise",
     "analyze",
     "analyze_all_gpus",
     "max_batch_size",

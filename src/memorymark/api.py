@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memorymark import engine
+from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
@@ -62,19 +63,34 @@ def analyze(
     If the work ends early, the error's ``trials`` holds what had been learned until then.
     """
     run = _run(options)
-    asked = {name: options.pop(name) for name in ASKED if name in options}
-    usage = Usage(**{name: options.pop(name) for name in USAGE if name in options})
-    current = options.pop("batch_size", DEFAULT_CURRENT)
     several = () if seq_len is None or isinstance(seq_len, int) else tuple(dict.fromkeys(seq_len))
     if several and isinstance(model, Workload):
         raise UsageError("a Workload makes its own batches; analyze one for each length.")
     if isinstance(seq_len, int):
         options["seq_len"] = seq_len
-    request = make_request(model, options)
-    question = Question(
-        request=request, current_batch_size=current, usage=usage, all_gpus=all_gpus, seq_lens=several, **asked
-    )
+    question = _question(model, options, all_gpus=all_gpus, seq_lens=several)
     return engine.answer(question, workload=_own(model), **run)
+
+
+def advise(
+    model: str | Request | Workload,
+    *,
+    seq_len: int | None = None,
+    try_compile: bool = True,
+    **options: Unpack[AnalysisOptions],
+) -> Advice:
+    """Finds what to change about a training: recipes ranked by what they gain, with what each costs and code to paste.
+
+    The options say how you train today; they are those of ``analyze``. Recipes are predicted; on a GPU, the best few
+    are run, with ``torch.compile`` too if ``try_compile`` is left on.
+    """
+    given: dict[str, Any] = dict(options)
+    if seq_len is not None:
+        given["seq_len"] = seq_len
+    run, question = _run(given), _question(model, given, advise=True, try_compile=try_compile)
+    advice = engine.answer(question, workload=_own(model), **run)
+    assert isinstance(advice, Advice)  # noqa: S101 - that is what was asked for
+    return advice
 
 
 def predict(
@@ -98,6 +114,13 @@ def measure(
 def analyze_all_gpus(model: str | Request | Workload, **options: Unpack[AnalysisOptions]) -> Comparison:
     """Predicts the same training for every GPU of the catalog: where it is fastest and where cheapest."""
     return analyze(model, all_gpus=True, **options)
+
+
+def _question(model: str | Request | Workload, options: dict[str, Any], **asked: Any) -> Question:
+    asked |= {name: options.pop(name) for name in ASKED if name in options}
+    usage = Usage(**{name: options.pop(name) for name in USAGE if name in options})
+    current = options.pop("batch_size", DEFAULT_CURRENT)
+    return Question(request=make_request(model, options), current_batch_size=current, usage=usage, **asked)
 
 
 def _run(options: dict[str, Any]) -> dict[str, Any]:

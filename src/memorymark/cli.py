@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memorymark.commands.advise import advise
 from memorymark.commands.analyze import analyze
 from memorymark.commands.doctor import doctor
 from memorymark.commands.gpus import gpus
@@ -21,6 +22,8 @@ from memorymark.commands.predict import predict
 from memorymark.commands.report import report
 from memorymark.commands.serve import serve
 from memorymark.commands.validate import app as validate_app
+from memorymark.commands.watch import SETTINGS as WATCH_SETTINGS
+from memorymark.commands.watch import watch
 from memorymark.errors import MemoryMarkError
 from memorymark.version import __version__
 
@@ -35,8 +38,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help comes in half the time and cuts no option name short
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, measure, predict):
+for command in (analyze, advise, measure, predict):
     app.command()(command)
+app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
 for command in (models, gpus, doctor, history, compare, report, serve):
     app.command()(command)

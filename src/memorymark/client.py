@@ -273,6 +273,7 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "optimizer": recipe.optimizer,
         "fused": recipe.fused,
         "lora": recipe.lora,
+        "attention": recipe.attention,
         "gradient_checkpointing": recipe.gradient_checkpointing,
         "compile": recipe.compile,
         "channels_last": recipe.channels_last,
@@ -296,6 +297,8 @@ def as_body(question: Question, *, fresh: bool = False, time_limit: float | None
         "time_limit": time_limit,
         "all_gpus": question.all_gpus,
         "seq_lens": list(question.seq_lens) or None,
+        "advise": question.advise,
+        "try_compile": question.try_compile,
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from memorymark.trial import Trial
 
-Stage = Literal["start", "search", "throughput", "validate"]
+Stage = Literal["start", "search", "throughput", "validate", "advise", "confirm"]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.own import OwnRequest
-from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.target import Target
 from memorymark.units import GIB
@@ -23,6 +23,7 @@ class RecipeOptions(TypedDict, total=False):
     optimizer: Optimizer
     fused: bool
     lora: int
+    attention: Attention
     gradient_checkpointing: bool
     compile: bool
     channels_last: bool

@@ -19,7 +19,8 @@ DEFAULT_MARGIN = 0.05
 class Question:
     """A request and what is to be found out about it.
 
-    ``all_gpus`` asks for every GPU of the catalog, ``seq_lens`` for several lengths of a sample.
+    ``all_gpus`` asks for every GPU of the catalog, ``seq_lens`` for several lengths of a sample, ``advise`` for what
+    to change about the training; ``try_compile`` lets that run torch.compile, which takes a minute or more.
     """
 
     request: Request
@@ -30,6 +31,8 @@ class Question:
     price_per_hour: float | None = None
     all_gpus: bool = False
     seq_lens: tuple[int, ...] = ()
+    advise: bool = False
+    try_compile: bool = True
 
     def __post_init__(self) -> None:
         require_positive("--batch-size", self.current_batch_size)
@@ -42,6 +45,8 @@ class Question:
             raise UsageError("--all-gpus predicts for every GPU as it is; drop --gpu, --device and --memory-gib.")
         if self.all_gpus and self.price_per_hour is not None:
             raise UsageError("--price-per-hour is for one GPU and --all-gpus takes the catalog's prices; drop one.")
+        if self.advise and (self.all_gpus or self.seq_lens):
+            raise UsageError("advice is for one GPU and one length; drop --all-gpus, or all lengths but one.")
         self._check_lengths()
 
     def _check_lengths(self) -> None:

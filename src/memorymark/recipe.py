@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 from memorymark.errors import UsageError
 
 Precision = Literal["fp32", "bf16", "fp16"]
-Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "none"]
+Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
+Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
@@ -20,6 +21,7 @@ class Recipe:
 
     The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
     ``Recipe(train_mode=False, loss="mean", optimizer="none")`` is the recipe of the published table.
+    ``attention`` is how transformers computes it; ``auto`` is its own choice, SDPA for most models.
     ``lora`` is the rank of LoRA's adapters, which are trained instead of the model's own weights; 0 trains those.
     """
 
@@ -34,11 +36,13 @@ class Recipe:
     tf32: bool = False
     channels_last: bool = False
     lora: int = 0
+    attention: Attention = "auto"
 
     def __post_init__(self) -> None:
         _require_choice("precision", self.precision, get_args(Precision))
         _require_choice("optimizer", self.optimizer, get_args(Optimizer))
         _require_choice("loss", self.loss, get_args(Loss))
+        _require_choice("attention", self.attention, get_args(Attention))
         if self.accumulation_steps < 1:
             raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
         if not isinstance(self.lora, int) or isinstance(self.lora, bool) or self.lora < 0:
@@ -58,12 +62,14 @@ class Recipe:
             "adam": "Adam",
             "sgd": "SGD",
             "adafactor": "Adafactor",
+            "adamw8bit": "8-bit AdamW",
             "none": "no optimizer",
         }
         words = [self.precision, optimizer or ("fused " if self.fused else "") + names[self.optimizer]]
         words += [f"LoRA rank {self.lora}"] if self.lora else []
         words += ["gradient checkpointing"] if self.gradient_checkpointing else []
         words += ["torch.compile"] if self.compile else []
+        words += [f"{'SDPA' if self.attention == 'sdpa' else 'eager'} attention"] if self.attention != "auto" else []
         words += ["TF32"] if self.tf32 else []
         words += ["channels_last"] if self.channels_last else []
         words += [f"{self.accumulation_steps} accumulation steps"] if self.accumulation_steps > 1 else []

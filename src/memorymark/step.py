@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import is_fake
 
+from memorymark.eight_bit import StandInAdamW8bit
 from memorymark.errors import UsageError
 from memorymark.lora import add_adapters, frozen_weights_as_loaded
 from memorymark.recipe import Recipe
@@ -156,6 +158,11 @@ def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Mod
 def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
     """Puts the model into the mode, memory format and checkpointing the recipe asks for."""
     model.train(recipe.train_mode)
+    if recipe.attention != "auto":
+        choose = getattr(model, "set_attn_implementation", None)
+        if choose is None:
+            raise UsageError(f"{type(model).__name__} has no choice of attention; drop --attention.")
+        choose(recipe.attention)
     if recipe.gradient_checkpointing:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
@@ -180,7 +187,20 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | 
         return torch.optim.SGD(trained, lr=LEARNING_RATE, momentum=0.9, **fused)
     if recipe.optimizer == "adafactor":
         return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
+    if recipe.optimizer == "adamw8bit":
+        return _adamw_8bit(trained)
     return None
+
+
+def _adamw_8bit(trained: list[nn.Parameter]) -> torch.optim.Optimizer:
+    if any(is_fake(parameter) for parameter in trained):
+        return StandInAdamW8bit(trained, lr=LEARNING_RATE)
+    try:
+        from bitsandbytes.optim import AdamW8bit
+    except ImportError:
+        raise UsageError("8-bit AdamW needs bitsandbytes; run `pip install bitsandbytes`.") from None
+    optimizer: torch.optim.Optimizer = AdamW8bit(trained, lr=LEARNING_RATE)
+    return optimizer
 
 
 def move_state(optimizer: torch.optim.Optimizer) -> None:

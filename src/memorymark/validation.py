@@ -6,17 +6,20 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from memorymark.analyzing import analyze_with
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
-from memorymark.engine import analyze, require_run
+from memorymark.engine import require_run
 from memorymark.errors import DoesNotFitError, UsageError
-from memorymark.events import OnEvent, StageStarted, TrialFinished
+from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.probe import ProbeInfo
-from memorymark.probe.remote import RemoteProbe
-from memorymark.question import require_positive
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
+from memorymark.question import Question, require_positive
 from memorymark.request import Request
+from memorymark.site import Site
 from memorymark.target import Target
 from memorymark.trial import Trial
+from memorymark.workload import Workload
 
 Verdict = Literal["PASS", "WARN", "FAIL"]
 # Below this ratio, activations were not kept for a backward pass. Published are 2 to 3, and 3.34 was seen on an A10.
@@ -113,20 +116,31 @@ class PredictionCheck:
         }
 
 
-def validate_prediction(request: Request, *, time_limit_seconds: float, on_event: OnEvent) -> PredictionCheck:
-    """Analyses on the GPU here, then predicts the same sizes for it, under the same memory."""
+def validate_prediction(
+    request: Request,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+    workload: Workload | None = None,
+) -> PredictionCheck:
+    """Analyses on the GPU here, then predicts the same sizes for it, under the same memory.
+
+    ``workload`` is one that lives in this process only.
+    """
     require_run("validate prediction", request)
     device = "cuda" if request.target.device == "auto" else request.target.device
     if not nvml.gpus() or not device.startswith("cuda"):
         raise UsageError("validate prediction needs a CUDA GPU in this machine; see `memorymark doctor`.")
     here = replace(request, target=replace(request.target, device=device))
-    measured = analyze(here, time_limit_seconds=time_limit_seconds, on_event=on_event)
+    site = Site(time_limit_seconds, workload=workload)
+    with site.open(here) as probe:
+        measured = analyze_with(Question(request=here), probe, on_event, time.perf_counter())
     gpu = match_gpu(measured.info.device_name)
     if gpu is None:
         raise UsageError(f"{measured.info.device_name} is not in the catalog, so nothing can be predicted for it.")
     same_memory = Target(gpu=gpu.id, memory_cap_bytes=min(measured.info.capacity_bytes, gpu.usable_bytes))
     on_event(StageStarted("validate", "predicting the same sizes"))
-    with RemoteProbe(replace(request, target=same_memory), time_limit_seconds=time_limit_seconds) as probe:
+    with site.open(replace(request, target=same_memory)) as probe:
         timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
         pairs = [(trial, probe.measure(trial.batch_size)) for trial in timed]
         predicted_maximum = probe.forecast() or 0

@@ -65,6 +65,7 @@ class Worker:
 
         start = PROCESS_START if self._loaded is None else time.perf_counter()
         self._opened += 1
+        self._drop_probe()
         asked = Request.from_dict(request)
         look_early(asked)
         loaded = self.load()
@@ -100,6 +101,19 @@ class Worker:
             self._probe.info, sample=sample, small=asked.small, versions=loaded["versions"], seconds=seconds
         )
         return self._info()
+
+    def _drop_probe(self) -> None:
+        """Frees what an earlier probe holds on a device, before another model needs the room."""
+        if self._probe is None:
+            return
+        is_on_gpu = self._probe.info.device_kind == "cuda" and self._probe.info.source == "measured"
+        self._probe = None
+        if is_on_gpu:
+            import torch
+
+            gc.unfreeze()
+            gc.collect()
+            torch.cuda.empty_cache()
 
     def retarget(self, gpu: str) -> dict[str, Any]:
         """Predicts the same request for another GPU from here on."""
@@ -153,12 +167,13 @@ class Worker:
         from memorymark.prediction.fake_step import trace_training
 
         version = self._opened if asked.name.runs_code else 0  # the code may have changed since the last time
-        key = json.dumps([generation(gpu.capability), version, replace(asked, target=Target()).to_dict()])
+        traced = replace(asked, target=Target(), recipe=replace(asked.recipe, tf32=False))  # TF32 only changes the time
+        key = json.dumps([generation(gpu.capability), version, traced.to_dict()])
         if key in self._traced:
             self._traced[key] = self._traced.pop(key)  # the most recently used comes last
         else:
             workload = workload_of(asked)
-            self._traced[key] = (trace_training(workload, asked.recipe, gpu.capability), workload.sample)
+            self._traced[key] = (trace_training(workload, traced.recipe, gpu.capability), workload.sample)
             for oldest in list(self._traced)[:-KEPT_TRACES]:
                 del self._traced[oldest]
         return self._traced[key]

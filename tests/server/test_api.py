@@ -132,7 +132,7 @@ def test_a_measured_job_is_run_on_the_device(call):
     assert (job["result"]["max_batch_size"], job["result"]["limited_by"]) == (2, "caller")
 
 
-@pytest.mark.parametrize("path", ["/analyze", "/jobs"])
+@pytest.mark.parametrize("path", ["/analyze", "/advise", "/jobs"])
 @pytest.mark.parametrize("body", [None, "", "{", "[]", '"bert"', "null", "{}", '{"model_name": "brt"}'])
 def test_a_body_without_a_model_is_told_which_models_there_are(call, path, body):
     answer = call("POST", path, body, Content_Type="application/json")
@@ -440,6 +440,22 @@ def test_all_gpus_are_compared(call):
     assert job["headline"]["fastest"] == job["result"]["fastest"] in job["result"]["analyses"]
 
 
+def test_advice_is_an_answer_that_is_found_again(call):
+    answer = call.post("/advise", QUICK)
+    document = answer.json["data"]
+
+    again = call.post("/jobs", {**QUICK, "advise": True})
+
+    schemas.AdviseAnswer.model_validate_json(answer.body, strict=True)
+    assert document["worth_changing"]
+    assert document["options"][0]["gain"] == document["speedup"] > 1
+    assert "torch.autocast" in document["options"][0]["code"]["pytorch"]
+    assert (again.json["reused"], again.json["job"]["id"]) == (True, answer.json["job_id"])
+    assert again.json["job"]["result"] == document
+    stages = [event["data"]["stage"] for event in call.events(answer.json["job_id"]) if event["event"] == "stage"]
+    assert set(stages) == {"advise"}
+
+
 def test_what_does_not_fit_is_an_answer_of_its_own(call):
     answer = call.post("/analyze", {**QUICK, "memory_gib": 0.01})
 
@@ -523,8 +539,9 @@ def test_a_list_shows_no_results_but_headlines(call, answered):
         ({"model_name": "bert", "seq_len": 64, "precision": "bf16"}, "analysis", "64 tokens", "bf16, AdamW"),
         ({"model_name": "bert", "seq_lens": [64, 128]}, "sweep", "64, 128 tokens", "fp32, AdamW"),
         ({"model_name": "resnet", "all_gpus": True, "image_size": 96}, "comparison", "96 pixels", "fp32, AdamW"),
+        ({"model_name": "bert", "advise": True}, "advice", None, "fp32, AdamW"),
     ],
-    ids=["usual", "length", "lengths", "all GPUs"],
+    ids=["usual", "length", "lengths", "all GPUs", "advice"],
 )
 def test_a_list_tells_what_was_asked(idle_jobs, asked, kind, sample, recipe):
     jobs = idle_jobs()

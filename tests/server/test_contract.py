@@ -13,6 +13,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import positive_data_acceptance, response_schema_conformance
 
+from advices import advice, option
+from memorymark.advice import Refused
 from memorymark.catalog import all_gpus, all_models
 from memorymark.comparison import Comparison
 from memorymark.history import JobEvent, new_job
@@ -28,7 +30,8 @@ AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 TOO_BUSY = (503, 504)
 # A schema cannot say which models there are, nor that --seq-len is not for images: valid data may be refused.
 NOT_CHECKED = [not_a_server_error, positive_data_acceptance]
-DONE, COMPARED, FAILED = "d0ed0ed0ed0e", "c0c0c0c0c0c0", "fa11edfa11ed"
+DONE, COMPARED, ADVISED, FAILED = "d0ed0ed0ed0e", "c0c0c0c0c0c0", "adadadadadad", "fa11edfa11ed"
+ADVICE = advice(option(("bf16",), 500.0, measured=330.0), measured=110.0, refused=(Refused(("lora",), "no."),))
 CASES = {
     "GET /": 50,
     "GET /health": 50,
@@ -37,7 +40,8 @@ CASES = {
     "GET /gpus": 50,
     "GET /jobs": 250,
     "POST /jobs": 400,
-    "POST /analyze": 300,
+    "POST /analyze": 250,
+    "POST /advise": 150,
     "GET /jobs/{job_id}": 200,
     "DELETE /jobs/{job_id}": 200,
     "GET /jobs/{job_id}/events": 200,
@@ -54,7 +58,8 @@ def app(idle_jobs):
     jobs = idle_jobs(queue_size=40)
     for job_id, facts in finished_jobs().items():
         happened = [JobEvent(1, "state", {"state": "queued"}, 1.0), JobEvent(2, facts.pop("last"), {}, 2.0)]
-        question = Question(request=Request(model="bert"), all_gpus=facts.pop("all_gpus", False))
+        kind = {name: facts.pop(name, False) for name in ("all_gpus", "advise")}
+        question = Question(request=Request(model="bert"), **kind)
         jobs.store.add(replace(new_job(question, "http"), id=job_id, **facts), happened)
     return create_app(jobs, Settings(token=TOKEN, job_seconds=0.1, stream_seconds=0.02, heartbeat_seconds=0.02))
 
@@ -66,6 +71,7 @@ def finished_jobs():
     return {
         DONE: {"state": "done", "result": analysis.to_dict(), "last": "result", **times},
         COMPARED: {"state": "done", "result": comparison.to_dict(), "last": "result", "all_gpus": True, **times},
+        ADVISED: {"state": "done", "result": ADVICE.to_dict(), "last": "result", "advise": True, **times},
         FAILED: {"state": "failed", "error": "no.", "error_kind": "worker", "last": "error", **times},
     }
 
@@ -91,7 +97,7 @@ def fuzz(app, operation, mode, examples):
     schema = schemathesis.openapi.from_wsgi("/openapi/openapi.json", app)
     method, path = operation.split()
     generated = schema[path][method].as_strategy(generation_mode=mode, headers=AUTHORIZED)
-    known_ids = st.sampled_from([DONE, COMPARED, FAILED, None, None])
+    known_ids = st.sampled_from([DONE, COMPARED, ADVISED, FAILED, None, None])
     accepts = st.sampled_from(["text/event-stream", "application/json", "text/html", "*/*", "nonsense"])
     statuses = Counter()
 
@@ -140,13 +146,14 @@ def test_what_the_document_allows_gets_an_answer_that_it_describes(app, operatio
     expected = {
         "POST /jobs": {202, 400, 403, 429},
         "POST /analyze": {400, 403, 504},
+        "POST /advise": {400, 504},
         "GET /jobs/{job_id}": {200, 404},
         "DELETE /jobs/{job_id}": {200, 404},
         "GET /jobs/{job_id}/events": {200, 204, 404},
         "GET /jobs": {200, 400},
     }.get(operation, {200})
     # An answer that is there already, and a line that fills only if enough of the questions make sense.
-    possible = {"POST /jobs": {200}, "POST /analyze": {429}}.get(operation, set())
+    possible = {"POST /jobs": {200}, "POST /analyze": {429}, "POST /advise": {403, 429}}.get(operation, set())
     assert expected <= statuses.keys() <= expected | possible
 
 

@@ -53,4 +53,6 @@ export const question: Question = {
   price_per_hour: null,
   all_gpus: false,
   seq_lens: [],
+  advise: false,
+  try_compile: true,
 };

@@ -14,7 +14,7 @@ import typer
 from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
-from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.target import Target
 from memorymark.units import GIB
@@ -67,6 +67,9 @@ OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimiz
 Lora = Annotated[
     int, typer.Option("--lora", help="Train LoRA adapters of this rank; 0 trains the model itself.", metavar="RANK")
 ]
+AttentionOption = Annotated[
+    Attention, typer.Option("--attention", help="How transformers computes attention; auto is its own choice.")
+]
 Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
     bool,
@@ -97,6 +100,18 @@ Gpu = Annotated[
     ),
 ]
 MemoryGib = Annotated[float | None, typer.Option("--memory-gib", help="Cap what the allocator may use, in GiB.")]
+MaxBatch = Annotated[int | None, typer.Option("--max-batch", help="Look no further than this.")]
+Margin = Annotated[float, typer.Option("--margin", help="Part of the memory to leave free.")]
+PricePerHour = Annotated[float | None, typer.Option("--price-per-hour", help="Dollars for an hour of the GPU.")]
+HoursPerRun = Annotated[float, typer.Option("--hours-per-run", help="What a run takes today.")]
+RunsPerYear = Annotated[float, typer.Option("--runs-per-year", help="Runs of one person.")]
+People = Annotated[int, typer.Option("--people", help="People who train.")]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", help="Ask this service, such as http://gpu-box:5001.", envvar="MEMORYMARK_SERVER"),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="With --server: work it out again, even if known.")]
+NoHistory = Annotated[bool, typer.Option("--no-history", help="Do not keep the result in the history.")]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -108,6 +123,7 @@ def make_request(
     optimizer: OptimizerOption = "adamw",
     fused: Fused = False,
     lora: Lora = 0,
+    attention: AttentionOption = "auto",
     gradient_checkpointing: Checkpointing = False,
     compile_model: Compile = False,
     channels_last: ChannelsLast = False,
@@ -150,6 +166,7 @@ def make_request(
             tf32=tf32,
             channels_last=channels_last,
             lora=lora,
+            attention=attention,
         ),
         target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,14 @@ class GpuState:
     driver_version: str
 
 
+@dataclass(frozen=True)
+class Utilization:
+    """``busy`` is the part of the time in which some kernel ran, ``power`` that of the power limit which was drawn."""
+
+    busy: float
+    power: float | None
+
+
 def gpus() -> list[GpuState]:
     """The GPUs that CUDA would show, in CUDA's order; none where there is no driver."""
     with _session() as nvml:
@@ -29,6 +37,40 @@ def used_bytes(index: int) -> int | None:
     """What the GPU with this CUDA index holds now, for all processes; ``None`` if the driver does not say."""
     states = gpus()
     return states[index].used_bytes if index < len(states) else None
+
+
+class UtilizationMeter:
+    """How busy a GPU is, asked again and again; use as a context manager."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._stack = ExitStack()
+        self._nvml: Any = None
+        self._handle: Any = None
+
+    def __enter__(self) -> UtilizationMeter:
+        self._nvml = self._stack.enter_context(_session())
+        handles = [] if self._nvml is None else _visible_handles(self._nvml)
+        self._handle = handles[self._index] if self._index < len(handles) else None
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def sample(self) -> Utilization | None:
+        """The last moments' utilization; ``None`` where the driver does not say."""
+        if self._handle is None:
+            return None
+        try:
+            busy = self._nvml.nvmlDeviceGetUtilizationRates(self._handle).gpu / 100
+        except self._nvml.NVMLError:
+            return None
+        try:
+            limit = self._nvml.nvmlDeviceGetEnforcedPowerLimit(self._handle)
+            power = self._nvml.nvmlDeviceGetPowerUsage(self._handle) / limit
+        except (self._nvml.NVMLError, ZeroDivisionError):
+            power = None
+        return Utilization(busy, power)
 
 
 @contextmanager

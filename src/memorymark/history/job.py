@@ -18,7 +18,7 @@ from memorymark.request import Request
 
 Origin = Literal["http", "cli"]
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-Kind = Literal["analysis", "comparison", "sweep"]
+Kind = Literal["analysis", "comparison", "sweep", "advice"]
 ErrorKind = Literal["usage", "does_not_fit", "cannot_predict", "worker", "time_limit", "stopped", "internal"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
 # What a list shows of a result without carrying all of it.
@@ -79,7 +79,9 @@ class Job:
 
     @property
     def kind(self) -> Kind:
-        """What its answer is: for one GPU and one length, for all GPUs, or for several lengths."""
+        """What its answer is: for one GPU and one length, for all GPUs, for several lengths, or what to change."""
+        if self.asked.get("advise"):
+            return "advice"
         if self.asked["all_gpus"]:
             return "comparison"
         return "sweep" if self.asked.get("seq_lens") else "analysis"

@@ -129,6 +129,29 @@ class FreshWorkers:
         worker.kill()
 
 
+class KeptWorkers:
+    """One worker from somewhere else, kept from use to use until it is closed; a dead one is replaced."""
+
+    def __init__(self, workers: Workers | None = None) -> None:
+        self._workers: Workers = workers or FreshWorkers()
+        self._kept: WorkerProcess | None = None
+
+    def take(self) -> WorkerProcess:
+        """The worker that was used before, or another one."""
+        if self._kept is None or self._kept.process.poll() is not None:
+            self._kept = self._workers.take()
+        return self._kept
+
+    def give_back(self, worker: WorkerProcess) -> None:
+        """Keeps it."""
+
+    def close(self) -> None:
+        """Gives the worker back to where it came from."""
+        if self._kept is not None:
+            self._workers.give_back(self._kept)
+            self._kept = None
+
+
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
     if "result" in answer:
         result: dict[str, Any] = answer["result"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
+from memorymark.render.advice import DIALECTS, advice_notes
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
@@ -71,6 +73,8 @@ def fragment(result: Result | Trial) -> str:
         inner = _sweep(result)
     elif isinstance(result, Comparison):
         inner = _comparison(result)
+    elif isinstance(result, Advice):
+        inner = _advice(result)
     else:
         inner = _analysis(result)
     return f'<div class="mm"><style>{STYLE}</style>{inner}</div>'
@@ -192,6 +196,40 @@ def _sweep(result: Sweep) -> str:
     )
     closing = _notes([SYNTHETIC, *training_notes(plan.info), *prediction_notes(plan.info)])
     return _heading(model, how) + _table(rows, head) + advice + closing + each
+
+
+def _advice(result: Advice) -> str:
+    top = max((result.gain(option) or 0.0 for option in result.options), default=0.0) or 1.0
+    rows = []
+    for option in result.ranked:
+        gain, cost = result.gain(option), result.usd_per_million_samples(option.trial)
+        predicted = result.predicted_gain(option)
+        beside = f" ({predicted:.1f}x predicted)" if option.measured is not None and predicted else ""
+        rows.append(
+            (
+                f"<b>{gain:.1f}x</b>" if gain else "",
+                _bar([((gain or 0.0) / top, GREEN if option == result.best else BLUE)]) if gain else "",
+                escape(option.title),
+                f"{option.samples_per_second:,.1f}",
+                format_bytes(option.trial.peak_allocated_bytes),
+                f"{cost:,.2f}" if cost is not None else "",
+                f"{option.source}{beside}",
+            )
+        )
+    best = result.best
+    costs = _table([(escape(title), escape(cost)) for title, cost in best.costs]) if best else ""
+    rate = f"<p>{escape(result.learning_rate_note(best))}</p>" if best else ""
+    written = {title: getattr(result.code(best), name) for name, title in DIALECTS.items()} if best else {}
+    codes = "".join(
+        f"<details><summary>{escape(title)}</summary><pre>{escape(code)}</pre></details>"
+        for title, code in written.items()
+    )
+    refused = _table([(escape(one.title), escape(one.why)) for one in result.refused])
+    left = f"<details><summary>Looked at and left</summary>{refused}</details>" if result.refused else ""
+    title = _heading(*heading(result.request, result.info, result.info.source))
+    head = ("gain", "", "change", "samples/s", "memory", "$/million", "")
+    verdict = f"<p><b>{escape(result.verdict)}</b></p>"
+    return "".join([title, verdict, _table(rows, head), costs, rate, codes, left, _notes(advice_notes(result))])
 
 
 def _heading(title: str, how: str) -> str:

@@ -14,12 +14,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, ModelEntry
 from memorymark.checkup import Check
 from memorymark.comparison import Comparison
 from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
+from memorymark.render.advice import print_advice
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
@@ -68,6 +70,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
         print_sweep(result, console)
     elif isinstance(result, Comparison):
         print_comparison(result, console)
+    elif isinstance(result, Advice):
+        print_advice(result, console or make_console())
     else:
         print_analysis(result, console)
 

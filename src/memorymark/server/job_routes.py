@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, request
@@ -32,27 +31,14 @@ def add_job_routes(
 
     waiting = threading.BoundedSemaphore(MOST_WAITING)
 
-    def submitted(body: schemas.AnalyzeBody, *, all_gpus: bool = False, seq_lens: Sequence[int] = ()) -> Submitted:
-        question = body.question(all_gpus=all_gpus, seq_lens=seq_lens, allow_code=jobs.allow_code)
+    def submitted(body: schemas.AnalyzeBody) -> Submitted:
+        question = body.question(allow_code=jobs.allow_code)
         asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
 
-    def existing(job_id: str) -> Job:
-        job = jobs.get(job_id) if job_id.isalnum() and job_id.isascii() else None
-        if job is None:
-            raise NotFound
-        return job
-
-    @app.post(
-        "/analyze",
-        tags=[WORK],
-        responses=answers(413, 415, 429, 503, *STATUS_BY_KIND.values(), ok=schemas.AnalyzeAnswer),
-        summary="Analyze a training and wait for the answer",
-        **GUARDED,
-    )
-    def analyze(body: schemas.AnalyzeBody) -> Response:
+    def waited_for(body: schemas.AnalyzeBody) -> Response:
         if not waiting.acquire(blocking=False):
             raise QueueFullError(
                 f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
@@ -71,15 +57,41 @@ def add_job_routes(
             return failure(STATUS_BY_KIND[job.error_kind], job.error or "", kind=job.error_kind, job_id=job.id)
         return success(job_id=job.id, data=job.result)
 
+    def existing(job_id: str) -> Job:
+        job = jobs.get(job_id) if job_id.isalnum() and job_id.isascii() else None
+        if job is None:
+            raise NotFound
+        return job
+
+    @app.post(
+        "/analyze",
+        tags=[WORK],
+        responses=answers(413, 415, 429, 503, *STATUS_BY_KIND.values(), ok=schemas.AnalyzeAnswer),
+        summary="Analyze a training and wait for the answer",
+        **GUARDED,
+    )
+    def analyze(body: schemas.AnalyzeBody) -> Response:
+        return waited_for(body)
+
+    @app.post(
+        "/advise",
+        tags=[WORK],
+        responses=answers(413, 415, 429, 503, *STATUS_BY_KIND.values(), ok=schemas.AdviseAnswer),
+        summary="Find what to change about a training and wait for the advice",
+        **GUARDED,
+    )
+    def advise(body: schemas.AdviseBody) -> Response:
+        return waited_for(body)
+
     @app.post(
         "/jobs",
         tags=[JOBS],
         responses=answers(413, 415, 429, 503, ok=schemas.JobAnswer, accepted=schemas.JobAnswer),
-        summary="Ask for an analysis without waiting",
+        summary="Ask for an analysis, or advice, without waiting",
         **GUARDED,
     )
     def submit(body: schemas.JobBody) -> Response:
-        asked = submitted(body, all_gpus=body.all_gpus, seq_lens=body.seq_lens)
+        asked = submitted(body)
         view = shown(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
         response.headers["Location"] = f"/jobs/{asked.job.id}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,7 +14,7 @@ from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.models.names import read_name
 from memorymark.models.tasks import TASKS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
-from memorymark.recipe import Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
 from memorymark.target import Target
@@ -81,6 +80,7 @@ class AnalyzeBody(BaseModel):
     optimizer: Optimizer = "adamw"
     fused: bool = False
     lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
+    attention: Attention = Field("auto", description="How transformers computes it; auto is its own choice.")
     gradient_checkpointing: bool = False
     compile: bool = False
     channels_last: bool = False
@@ -103,8 +103,11 @@ class AnalyzeBody(BaseModel):
     fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
     time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
 
-    def question(self, *, all_gpus: bool = False, seq_lens: Sequence[int] = (), allow_code: bool = False) -> Question:
-        """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``."""
+    def question(self, *, allow_code: bool = False, **more: Any) -> Question:
+        """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``.
+
+        ``more`` are fields of a ``Question`` that not every body has.
+        """
         if not self.model_name and self.config is None:
             names = ", ".join(entry.id for entry in all_models())
             raise UsageError(f"model_name is missing; name one of {names}, or give a config.")
@@ -133,6 +136,7 @@ class AnalyzeBody(BaseModel):
                     tf32=self.tf32,
                     channels_last=self.channels_last,
                     lora=self.lora,
+                    attention=self.attention,
                 ),
                 target=Target(
                     device=self.device,
@@ -145,9 +149,18 @@ class AnalyzeBody(BaseModel):
             margin=self.margin,
             usage=Usage(hours_per_run=self.hours_per_run, runs_per_year=self.runs_per_year, people=self.people),
             price_per_hour=self.price_per_hour,
-            all_gpus=all_gpus,
-            seq_lens=tuple(dict.fromkeys(seq_lens)),
+            **more,
         )
+
+
+class AdviseBody(AnalyzeBody):
+    """The same, as it is trained today."""
+
+    try_compile: bool = Field(True, description="Also run torch.compile, where there is a GPU: a minute or more.")
+
+    def question(self, *, allow_code: bool = False, **more: Any) -> Question:
+        """The question for advice."""
+        return super().question(allow_code=allow_code, **{"advise": True, "try_compile": self.try_compile, **more})
 
 
 class JobBody(AnalyzeBody):
@@ -157,6 +170,14 @@ class JobBody(AnalyzeBody):
     seq_lens: list[Length] = Field(
         default_factory=list, max_length=MOST_LENGTHS, description="Several lengths, each with its largest batch."
     )
+    advise: bool = Field(False, description="Ask what to change: recipes ranked by what they gain.")
+    try_compile: bool = Field(True, description="With advise: also run torch.compile, where there is a GPU.")
+
+    def question(self, *, allow_code: bool = False, **more: Any) -> Question:
+        """The question, whichever it is."""
+        asked = {"all_gpus": self.all_gpus, "advise": self.advise, "try_compile": self.try_compile}
+        lengths = tuple(dict.fromkeys(self.seq_lens))
+        return super().question(allow_code=allow_code, **{**asked, "seq_lens": lengths, **more})
 
 
 class JobPath(BaseModel):
@@ -279,6 +300,7 @@ class RecipeView(BaseModel):
     tf32: bool
     channels_last: bool
     lora: int
+    attention: Attention = "auto"  # older records have none
 
 
 class TargetView(BaseModel):
@@ -317,6 +339,8 @@ class QuestionView(BaseModel):
     price_per_hour: float | None
     all_gpus: bool
     seq_lens: list[int]
+    advise: bool = False  # older records have none
+    try_compile: bool = True
 
 
 class ProbeInfo(BaseModel):
@@ -447,6 +471,105 @@ class Sweep(BaseModel):
     analyses: dict[str, Analysis]
 
 
+class ChangeCost(BaseModel):
+    """What a change costs, in words."""
+
+    change: str
+    cost: str
+
+
+class CodeView(BaseModel):
+    """The same recipe as code for three libraries."""
+
+    pytorch: str
+    transformers: str
+    lightning: str
+
+
+class OptionView(BaseModel):
+    """One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there."""
+
+    changes: list[str]
+    title: str
+    recipe: RecipeView
+    recipe_in_words: str
+    batch_size: int
+    accumulation_steps: int
+    seq_len: int | None
+    max_batch_size: int | None
+    predicted: Trial | None
+    measured: Trial | None
+    source: Source
+    gain: float | None
+    predicted_gain: float | None
+    samples_per_second: float | None
+    at_todays_batch: float | None
+    memory_gb: float
+    usd_per_million_samples: float | None
+    cost_savings_per_run: float | None
+    cost_savings_annual: float | None
+    costs: list[ChangeCost]
+    learning_rate: str
+    code: CodeView
+
+
+class RefusedView(BaseModel):
+    """Changes that were looked at and lead nowhere."""
+
+    changes: list[str]
+    title: str
+    why: str
+
+
+class Today(BaseModel):
+    """Today's training; nothing where it does not fit."""
+
+    predicted: Trial | None
+    measured: Trial | None
+    usd_per_million_samples: float | None
+
+
+class Advice(BaseModel):
+    """What to change, the best first. The numbers at the top are those of the best option."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    gpu_name: str
+    source: Source
+    verdict: str
+    fits_today: bool
+    worth_changing: bool
+    current_batch_size: int
+    recommended_batch_size: int | None
+    max_batch_size: int | None
+    speedup: float | None
+    cost_savings_per_run: float | None
+    cost_savings_annual: float | None
+    recipe: RecipeView
+    today: Today
+    options: list[OptionView]
+    refused: list[RefusedView]
+    margin: float
+    usage: UsageView
+    price: Price | None
+    sample: str
+    small: bool
+    unknown_operations: list[str]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    request: RequestView
+    info: ProbeInfo
+
+
+class AdviseAnswer(BaseModel):
+    """What POST /advise answers."""
+
+    status: Literal["success"]
+    job_id: str
+    data: Advice
+
+
 class AnalyzeAnswer(BaseModel):
     """What POST /analyze answers."""
 
@@ -508,7 +631,7 @@ class JobView(JobSummary):
     question: QuestionView
     versions: dict[str, str]
     machine: Machine
-    result: Analysis | Comparison | Sweep | None
+    result: Analysis | Comparison | Sweep | Advice | None
 
 
 class JobAnswer(BaseModel):

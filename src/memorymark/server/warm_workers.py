@@ -118,14 +118,17 @@ class WarmWorkers:
                 if self._stopped or self._ready is not ready:
                     worker.interrupt()  # whoever wanted it gave up before it was there to be interrupted
             self.loaded = worker.call("load", {}, LOAD_SECONDS)
-            with self._lock:
-                if self._ready is not ready:
-                    raise StoppedError("nobody waits for this worker any more.")
-                ready.set_result(worker)
         except BaseException as error:
             if worker is not None:
                 worker.kill()
             ready.set_exception(error)
+        else:
+            with self._lock:
+                is_wanted = self._ready is ready
+                if is_wanted:
+                    ready.set_result(worker)
+            if not is_wanted:
+                worker.kill()
         finally:
             with self._lock:
                 if self._loading is worker:

@@ -3,6 +3,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type Advice = Schemas["Advice"];
 export type Analysis = Schemas["Analysis"];
 export type Breakdown = Schemas["Breakdown"];
 export type Comparison = Schemas["Comparison"];
@@ -43,6 +44,11 @@ export function isComparison(result: Result): result is Comparison {
 /** The same training at several lengths. */
 export function isSweep(result: Result): result is Sweep {
   return "lengths" in result;
+}
+
+/** What to change. */
+export function isAdvice(result: Result | Advice): result is Advice {
+  return "verdict" in result;
 }
 
 export function isFinished(state: State): boolean {

@@ -135,6 +135,7 @@ export function questionBody(question: Question): JobBody {
     fused: recipe.fused,
     lora: recipe.lora,
     gradient_checkpointing: recipe.gradient_checkpointing,
+    attention: recipe.attention,
     compile: recipe.compile,
     channels_last: recipe.channels_last,
     tf32: recipe.tf32,
@@ -153,6 +154,8 @@ export function questionBody(question: Question): JobBody {
     ...question.usage,
     all_gpus: question.all_gpus,
     seq_lens: question.seq_lens,
+    advise: question.advise,
+    try_compile: question.try_compile,
   };
 }
 

@@ -64,5 +64,5 @@ export function isStopped(job: Pick<JobSummary, "state">): boolean {
 
 /** A result that can stand beside others: one GPU, at one length or at the one to plan for. */
 export function isComparable(job: JobSummary): boolean {
-  return job.state === "done" && job.kind !== "comparison";
+  return job.state === "done" && (job.kind === "analysis" || job.kind === "sweep");
 }

@@ -1,4 +1,4 @@
-import { isComparison, isSweep } from "../api/types";
+import { isAdvice, isComparison, isSweep } from "../api/types";
 import { SideBySide, type Column } from "../compare/SideBySide";
 import { useJobs, useManyJobs } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
@@ -21,7 +21,7 @@ export function ComparePage({ ids }: { ids: string[] }) {
   const show = (next: readonly string[]) => goTo(link.compare(next));
   const failed = queries.findIndex((query) => query.isError);
   const columns: Column[] = queries.flatMap(({ data: job }) => {
-    if (!job?.result || isComparison(job.result)) return [];
+    if (!job?.result || isAdvice(job.result) || isComparison(job.result)) return [];
     const analysis = isSweep(job.result) ? job.result.analyses[job.result.plan_for] : job.result;
     if (!analysis) return [];
     return [{ id: job.id, name: nameOf(job), analysis }];

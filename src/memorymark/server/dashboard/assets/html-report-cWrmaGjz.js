@@ -1,4 +1,4 @@
-import{A as e,C as t,D as n,E as r,O as i,S as a,T as o,_ as s,a as c,b as l,c as u,g as d,i as f,k as p,l as m,m as h,n as g,o as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-Cg_XzWvv.js";var T=`
+import{A as e,C as t,D as n,E as r,O as i,S as a,T as o,_ as s,a as c,b as l,c as u,g as d,i as f,k as p,l as m,m as h,n as g,o as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-e7sqngrC.js";var T=`
 :root{color-scheme:dark}*{box-sizing:border-box}
 body{margin:0 auto;padding:2rem 1rem 4rem;max-width:60rem;background:#0a0a0a;color:#ededed;font:16px/1.5 Inter,system-ui,sans-serif}
 h1{font-size:1.9rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.1rem;margin:2rem 0 .75rem}

@@ -1,0 +1,133 @@
+"""One analysis with one probe: search, time, sum up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from memorymark.analysis import Analysis, predicted_interval
+from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
+from memorymark.errors import DoesNotFitError, MemoryMarkError
+from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
+from memorymark.probe import Probe, ProbeInfo
+from memorymark.question import Question
+from memorymark.request import Request
+from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.throughput import measure_curve
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+# From here on, a model that does not fit is one that people train by adapters.
+LARGE_MODEL = 1_000_000_000
+
+
+def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
+    """Searches, times and analyses; ``start`` is when the work began."""
+    info, log = probe.info, _TrialLog(on_event)
+    with log.kept_on_error():
+        ready = time.perf_counter()
+        within = f"searching the largest batch within {format_bytes(info.capacity_bytes)}"
+        on_event(StageStarted("search", within, info.capacity_bytes))
+        found = find_maximum(
+            log.watching("search", probe.try_batch),
+            info.capacity_bytes,
+            forecast=probe.forecast,
+            limit=question.max_batch or NO_LIMIT,
+        )
+        if found.maximum == 0:
+            raise _does_not_fit(question.request, info, found.trials)
+        searched = time.perf_counter()
+        on_event(StageStarted("throughput", "timing batch sizes"))
+        safe_size = size_within(found.trials, (1 - question.margin) * info.capacity_bytes)
+        interval = predicted_interval(info, found.maximum, found.trials)
+        safe_size = min(safe_size, interval[0]) if interval else safe_size
+        timed_trial = log.watching("throughput", probe.measure)
+        curve = measure_curve(timed_trial, found.maximum, question.current_batch_size, safe_size)
+        timed = time.perf_counter()
+        if not any(trial.fits for trial in curve):
+            raise _does_not_fit(question.request, info, curve)
+    return Analysis(
+        request=question.request,
+        info=info,
+        trials=log.trials,
+        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
+        current_batch_size=question.current_batch_size,
+        margin=question.margin,
+        usage=question.usage,
+        price=price_of(question, info),
+        seconds={
+            **info.seconds,
+            "start": max(ready - start - sum(info.seconds.values()), 0.0),
+            "search": searched - ready,
+            "throughput": timed - searched,
+            "total": time.perf_counter() - start,
+        },
+    )
+
+
+def price_of(question: Question, info: ProbeInfo) -> Price | None:
+    """What an hour costs: as given, or by the catalog."""
+    if question.price_per_hour is not None:
+        return Price(question.price_per_hour, "as given")
+    gpu = entry_of(info)
+    return gpu.price if gpu else None
+
+
+def entry_of(info: ProbeInfo) -> GpuEntry | None:
+    """The catalog's entry: by its own name where a step is predicted, by the driver's where it ran."""
+    by_name = {gpu.name: gpu for gpu in all_gpus()}
+    return by_name[info.device_name] if info.source == "predicted" else match_gpu(info.device_name)
+
+
+def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
+    failure = trials[-1].failure
+    if failure is not None and failure.kind == "limit":
+        return DoesNotFitError(f"{request.entry.name} does not run even at batch 1: {failure.message}")
+    shortfall = failure.shortfall_bytes if failure else None
+    by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
+    return DoesNotFitError(
+        f"{request.entry.name} ({request.recipe.describe()}) does not train within "
+        f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; try {ways_to_fit(request, info)}.",
+        shortfall,
+    )
+
+
+def ways_to_fit(request: Request, info: ProbeInfo) -> str:
+    """What to try where a model does not fit, in words."""
+    recipe, text = request.recipe, "tokens" in info.sample
+    shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
+    ways = [
+        *(["a larger --memory-gib"] if info.capped else []),
+        *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
+        *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
+        *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") else []),
+        *(["--lora 16"] if text and not recipe.lora and info.parameters >= LARGE_MODEL else []),
+        *(way for unit, way in shorter.items() if unit in info.sample),
+    ]
+    return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"
+
+
+class _TrialLog:
+    """Keeps every trial and tells the listener of each."""
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self.trials: list[Trial] = []
+        self._on_event = on_event
+
+    def watching(self, stage: Stage, run: Callable[[int], Trial]) -> Callable[[int], Trial]:
+        def run_and_tell(batch_size: int) -> Trial:
+            trial = run(batch_size)
+            self.trials.append(trial)
+            self._on_event(TrialFinished(stage, trial))
+            return trial
+
+        return run_and_tell
+
+    @contextmanager
+    def kept_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryMarkError as error:
+            error.trials = self.trials
+            raise

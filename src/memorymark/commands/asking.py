@@ -1,0 +1,56 @@
+"""How a command gets its answer: from a service, or worked out here and kept in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import typer
+
+from memorymark import engine
+from memorymark.client import Client
+from memorymark.commands.options import Run
+from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
+from memorymark.question import Question
+from memorymark.result import Result
+
+Outcome = TypeVar("Outcome", Result, MemoryMarkError)
+
+
+def ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_history: bool) -> Result:
+    """The answer to a question."""
+    if server is None:
+        if fresh:
+            raise UsageError("--fresh is for --server; what is worked out here is always worked out anew.")
+        return engine.answer(question, **run) if no_history else _remembered(question, run)
+    if no_history:
+        raise UsageError("--no-history is for what is worked out here; the server keeps its own history, drop it.")
+    limit = run["time_limit_seconds"]
+    given_limit = None if limit == DEFAULT_TIME_LIMIT_SECONDS else limit
+    client = Client(server)
+    return client.answer(question, fresh=fresh, time_limit_seconds=given_limit, on_event=run["on_event"])
+
+
+def _remembered(question: Question, run: Run) -> Result:
+    """The answer, which is kept in the history; a history that cannot be written costs no answer."""
+    try:
+        from memorymark.history.recorder import Recorder
+    except ImportError:  # inside a training environment without a database library
+        return engine.answer(question, **run)
+
+    recorder = Recorder(question, run["on_event"])
+    try:
+        result = engine.answer(question, time_limit_seconds=run["time_limit_seconds"], on_event=recorder.on_event)
+    except MemoryMarkError as error:
+        _keep(recorder.failed, error)
+        raise
+    _keep(recorder.answered, result)
+    return result
+
+
+def _keep(write: Callable[[Outcome], None], outcome: Outcome) -> None:
+    try:
+        write(outcome)
+    except MemoryMarkError as error:
+        typer.echo(f"Not kept: {error}", err=True)

@@ -1,0 +1,207 @@
+"""The largest batch that one recorded step promises: the same step with its growing blocks scaled, run from scratch.
+
+Most blocks of a step grow with the batch. Those do not that belong to the parameters: gradients, casts of weights, what
+the optimizer works with. Their owners are known, or they are as large as a parameter and no more numerous than these.
+The step is then replayed in the allocator's model as a fresh run at a larger batch would go: weights first, the
+optimizer's state during the first step, and what one step leaves behind still there in the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from memorymark.integrations.recording import StepRecording
+from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory
+from memorymark.search import largest_that
+from memorymark.trace import Phase
+
+STEPS = 3
+MAX_BATCH = 2**24
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The peaks of a replay at one batch size, and what the allocator holds between the steps."""
+
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    resting_bytes: int
+
+
+class ScaledStep:
+    """A recorded step that can be replayed at any batch size."""
+
+    def __init__(self, recording: StepRecording) -> None:
+        self.batch_size = recording.batch_size
+        self._scratch_limit = recording.scratch_limit_bytes or NO_LIMIT
+        self._sizes = [size for _, size in recording.events if size > 0]
+        self._grows = _growing(recording)
+        self._brief: set[int] = set()
+        # Requests by number, frees as ``-1 - number``; at some positions what is freed is the earlier step's.
+        self._script: list[int] = []
+        self._frees_earlier: set[int] = set()
+        self._end_of_backward = 0
+        freed_keys = self._write_script(recording)
+        lasting = [
+            (recording.owners_before.get(k), size) for k, size in recording.before.items() if k not in freed_keys
+        ]
+        self._weights = [size for owner, size in lasting if owner != "optimizer_state"]
+        self._optimizer_state = [size for owner, size in lasting if owner == "optimizer_state"]
+
+    def largest_within(self, capacity_bytes: int) -> int:
+        """The largest batch whose steps fit; 0 if there is none."""
+
+        def fits(batch_size: int) -> bool:
+            try:
+                self.replay(batch_size, capacity_bytes)
+            except OutOfMemory:
+                return False
+            return True
+
+        return largest_that(fits, max(self.batch_size, 1), MAX_BATCH)
+
+    def replay(self, batch_size: float, capacity_bytes: int | None = None) -> Replayed:
+        """Runs a few steps from scratch; raises ``OutOfMemory``."""
+        allocator = CachingAllocator(capacity_bytes)
+        for size in self._weights:
+            allocator.allocate(size)
+        left: dict[int, Block] = {}
+        for step in range(STEPS):
+            left = self._run(allocator, batch_size / self.batch_size, left, first=step == 0)
+        return Replayed(allocator.peak_allocated_bytes, allocator.peak_reserved_bytes, allocator.allocated_bytes)
+
+    def _run(
+        self, allocator: CachingAllocator, factor: float, left: dict[int, Block], *, first: bool
+    ) -> dict[int, Block]:
+        """One step; takes what the step before left alive, and gives what this one leaves."""
+        blocks: dict[int, Block] = {}
+        for position, action in enumerate(self._script):
+            if first and position == self._end_of_backward:
+                self._make_state(allocator)
+            if action >= 0:
+                blocks[action] = allocator.allocate(self._size_at(action, factor))
+                continue
+            block = (left if position in self._frees_earlier else blocks).pop(-1 - action, None)
+            if block is not None:
+                allocator.free(block)
+        if first and self._end_of_backward == len(self._script):
+            self._make_state(allocator)
+        for block in left.values():  # a leak of one step: were it one of every step, the script would not last
+            allocator.free(block)
+        return blocks
+
+    def _make_state(self, allocator: CachingAllocator) -> None:
+        for size in self._optimizer_state:
+            allocator.allocate(size)
+
+    def _size_at(self, number: int, factor: float) -> int:
+        size = self._sizes[number]
+        if not self._grows[number]:
+            return size
+        grown = ceil(size * factor)
+        return min(grown, max(size, self._scratch_limit)) if number in self._brief else grown
+
+    def _write_script(self, recording: StepRecording) -> set[int]:
+        """Gives the keys of what was there before and is freed in the step."""
+        ends = [end for phase, end in recording.marks if phase == "backward"]
+        end_of_backward = ends[-1] if ends else len(recording.events)
+        alive: dict[int, int] = {}
+        freed_before: list[tuple[int, int]] = []
+        freed_keys: set[int] = set()
+        number = 0
+        for index, (key, size) in enumerate(recording.events):
+            if size > 0:
+                alive[key] = number
+                self._script.append(number)
+                if recording.events[index + 1 : index + 2] == [(key, -size)]:
+                    self._brief.add(number)
+                number += 1
+            elif key in alive:
+                self._script.append(-1 - alive.pop(key))
+            elif key in recording.before and key not in freed_keys:
+                freed_keys.add(key)
+                freed_before.append((len(self._script), recording.before[key]))
+                self._frees_earlier.add(len(self._script))
+                self._script.append(-1 - len(self._sizes))  # nobody, unless _link finds what takes its place
+            if index < end_of_backward:
+                self._end_of_backward = len(self._script)
+        self._link(freed_before, sorted(alive.values()))
+        return freed_keys
+
+    def _link(self, freed_before: list[tuple[int, int]], left: list[int]) -> None:
+        """What the step before left and this one freed is, one step on, what this one leaves: inputs, outputs, loss.
+
+        Those of the same size are the same thing; where the next batch has another shape, the rest goes by size.
+        """
+        by_size: dict[int, deque[int]] = defaultdict(deque)
+        for number in left:
+            by_size[self._sizes[number]].append(number)
+        unlinked = []
+        for position, size in freed_before:
+            if by_size[size]:
+                self._script[position] = -1 - by_size[size].popleft()
+            else:
+                unlinked.append((size, position))
+        rest = sorted((number for numbers in by_size.values() for number in numbers), key=self._sizes.__getitem__)
+        for (_, position), number in zip(sorted(unlinked, reverse=True), reversed(rest), strict=False):
+            self._script[position] = -1 - number
+
+
+def _growing(recording: StepRecording) -> list[bool]:
+    """For each request of the step whether its size grows with the batch."""
+    fixed = set(recording.owners_made)
+    for phase, start, end in _segments(recording):
+        requests = [index for index in range(start, end) if recording.events[index][1] > 0]
+        if phase == "optimizer":
+            fixed.update(requests)
+            continue
+        expected = _of_parameters(recording, phase)
+        expected.subtract(recording.events[index][1] for index in requests if index in recording.owners_made)
+        suspects: dict[int, list[int]] = defaultdict(list)
+        for index in requests:
+            if index not in fixed and expected[recording.events[index][1]] > 0:
+                suspects[recording.events[index][1]].append(index)
+        for size, indices in suspects.items():
+            fixed.update(_chosen(recording, indices, expected[size], longest=phase == "forward"))
+    return [index not in fixed for index, (_, size) in enumerate(recording.events) if size > 0]
+
+
+def _segments(recording: StepRecording) -> Iterator[tuple[Phase | None, int, int]]:
+    ends = [0, *(end for _, end in recording.marks), len(recording.events)]
+    phases: list[Phase | None] = [*(phase for phase, _ in recording.marks), None]
+    for phase, (start, end) in zip(phases, pairwise(ends), strict=True):
+        yield phase, start, end
+
+
+def _of_parameters(recording: StepRecording, phase: Phase | None) -> Counter[int]:
+    """How many blocks of each size a phase may ask for because of the parameters, not of the batch."""
+    expected: Counter[int] = Counter()
+    for elements, count in recording.parameters.items():
+        if phase == "backward":
+            expected[elements * recording.item_bytes] += count
+        if recording.cast_bytes is not None and phase in ("forward", "backward"):
+            # In the backward pass both the gradients and, with checkpointing, the weights are cast.
+            expected[elements * recording.cast_bytes] += count * (2 if phase == "backward" else 1)
+    return expected
+
+
+def _chosen(recording: StepRecording, indices: list[int], count: int, *, longest: bool) -> list[int]:
+    """Which of the blocks as large as a parameter are a parameter's, where there are more of them than parameters.
+
+    In the forward pass autocast keeps its casts until the end, so those that live longest; else some, evenly spread.
+    """
+    if len(indices) <= count:
+        return indices
+    if longest:
+        ends = {}
+        for index in indices:
+            key = recording.events[index][0]
+            later = range(index + 1, len(recording.events))
+            ends[index] = next((at for at in later if recording.events[at][0] == key), len(recording.events))
+        return sorted(indices, key=lambda index: index - ends[index])[:count]
+    return [indices[(2 * position + 1) * len(indices) // (2 * count)] for position in range(count)]

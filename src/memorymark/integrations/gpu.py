@@ -1,0 +1,201 @@
+"""The GPU beside a running training: its timeline, its allocator, one recorded step. Never waits for the device."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from memorymark.devices import nvml
+from memorymark.devices.base import MemoryReading
+from memorymark.devices.cuda import CudaRecorder
+from memorymark.integrations.observation import DeviceFacts, MemoryFacts
+from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
+from memorymark.trace import Owner, Phase, Trace
+
+PENDING_PAIRS = 256
+SAMPLE_SECONDS = 0.5
+# What torch's reductions take for themselves at most, for each thread that the GPU runs at once.
+SCRATCH_BYTES_PER_THREAD = 512
+
+
+class IdleClock:
+    """How long the GPU had nothing to do between two moments of the host, on the GPU's own clock.
+
+    Both moments leave an event in the queue. If the queue never ran dry, the GPU meets them one right after the other.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._pending: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
+        self._spare: list[torch.cuda.Event] = []
+        self._begun: torch.cuda.Event | None = None
+        self.seconds = 0.0
+        self.gaps = 0
+
+    def begin(self) -> None:
+        """From here on the host has nothing for the GPU."""
+        self.collect()
+        self._begun = self._record() if len(self._pending) < PENDING_PAIRS else None
+
+    def end(self) -> None:
+        """From here on it has."""
+        if self._begun is not None:
+            self._pending.append((self._begun, self._record()))
+            self._begun = None
+
+    def collect(self) -> None:
+        """Reads what the GPU has passed."""
+        while self._pending and self._pending[0][1].query():
+            start, end = self._pending.popleft()
+            self.seconds += start.elapsed_time(end) / 1e3
+            self.gaps += 1
+            self._spare += (start, end)
+
+    def reset(self) -> None:
+        """Forgets what was measured."""
+        self._pending.clear()
+        self.seconds, self.gaps = 0.0, 0
+
+    def _record(self) -> torch.cuda.Event:
+        event = self._spare.pop() if self._spare else torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+
+class UtilizationSampler(threading.Thread):
+    """Asks the driver twice a second how busy the GPU is, as long as steps go on."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(name="memorymark-utilization", daemon=True)
+        self._index = index
+        self._ended = threading.Event()
+        self._last_step = 0.0
+        self._allowed_seconds = SAMPLE_SECONDS
+        self.samples = 0
+        self.busy = self.power = 0.0
+
+    def stepped(self, step_seconds: float) -> None:
+        """A step has ended."""
+        self._last_step = time.monotonic()
+        self._allowed_seconds = max(2 * step_seconds, SAMPLE_SECONDS)
+
+    def run(self) -> None:
+        """Until ``stop``."""
+        with nvml.UtilizationMeter(self._index) as meter:
+            while not self._ended.wait(SAMPLE_SECONDS):
+                if time.monotonic() - self._last_step > self._allowed_seconds:
+                    continue
+                sample = meter.sample()
+                if sample is None:
+                    return
+                self.samples += 1
+                self.busy += sample.busy
+                self.power += sample.power or 0.0
+
+    def stop(self) -> None:
+        """Ends the thread soon."""
+        self._ended.set()
+
+
+class GpuWatch:
+    """All that the detector asks of the GPU that a training runs on."""
+
+    def __init__(self, device: torch.device, other_processes_bytes: int) -> None:
+        self.device = torch.device("cuda", device.index if device.index is not None else torch.cuda.current_device())
+        self.clock = IdleClock(self.device)
+        self.sampler = UtilizationSampler(self.device.index)
+        self.sampler.start()
+        self._others = other_processes_bytes
+        self._recorder: CudaRecorder | None = None
+        self._peaks = (0, 0)
+        self._first_retries: int | None = None
+
+    def usable(self) -> bool:
+        """Whether the GPU may be spoken to now: not while the script captures a graph."""
+        return not torch.cuda.is_current_stream_capturing()
+
+    def facts(self) -> DeviceFacts:
+        """The device, and what of it could be had."""
+        properties = torch.cuda.get_device_properties(self.device)
+        free, total = torch.cuda.mem_get_info(self.device)
+        obtainable = free + torch.cuda.memory_reserved(self.device)
+        fraction = getattr(torch.cuda, "get_per_process_memory_fraction", lambda _: 1.0)(self.device)
+        return DeviceFacts(
+            kind="cuda",
+            name=properties.name,
+            total_bytes=total,
+            capacity_bytes=min(obtainable, int(fraction * total)),
+            capped=fraction < 1,
+            other_processes_bytes=self._others,
+            capability=(properties.major, properties.minor),
+        )
+
+    def memory(self, *, settled: bool) -> MemoryFacts:
+        """The allocator's counters; peaks that the script itself has reset are remembered."""
+        reading = self._reading()
+        self._peaks = (
+            max(self._peaks[0], reading.peak_allocated_bytes),
+            max(self._peaks[1], reading.peak_reserved_bytes),
+        )
+        if settled and self._first_retries is None:
+            self._first_retries = reading.allocator_retries
+        free, total = torch.cuda.mem_get_info(self.device)
+        outside = total - free - reading.reserved_bytes
+        return MemoryFacts(
+            peak_allocated_bytes=self._peaks[0],
+            peak_reserved_bytes=self._peaks[1],
+            device_bytes=self._peaks[1] + max(outside, 0),
+            retries=0 if self._first_retries is None else reading.allocator_retries - self._first_retries,
+            modelled=self._modelled(),
+        )
+
+    def start_recording(self) -> bool:
+        """Records allocations from here on, unless the script does so itself."""
+        if torch._C._cuda_isHistoryEnabled():
+            return False
+        self._recorder = CudaRecorder(self.device)
+        return True
+
+    @property
+    def recording(self) -> bool:
+        """Whether a step is being recorded."""
+        return self._recorder is not None
+
+    def mark(self, phase: Phase) -> None:
+        """A phase of the recorded step has ended."""
+        if self._recorder is not None:
+            self._recorder.mark(phase)
+
+    def finish_recording(self) -> Trace | None:
+        """What was recorded; ``None`` if the script switched the history off meanwhile."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None or not torch._C._cuda_isHistoryEnabled():
+            return None
+        return recorder.finish()
+
+    def keys_of(self, tensors: Iterable[torch.Tensor], owner: Owner) -> dict[int, Owner]:
+        """The tensors' addresses, as the allocator's history has them."""
+        return {tensor.untyped_storage().data_ptr(): owner for tensor in tensors}
+
+    def scratch_limit_bytes(self) -> int | None:
+        """What the scratch space of a reduction cannot exceed."""
+        properties = torch.cuda.get_device_properties(self.device)
+        threads = getattr(properties, "max_threads_per_multi_processor", None)
+        return None if threads is None else properties.multi_processor_count * threads * SCRATCH_BYTES_PER_THREAD
+
+    def _reading(self) -> MemoryReading:
+        stats: dict[str, Any] = torch.cuda.memory_stats_as_nested_dict(self.device)
+        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+        return MemoryReading(
+            allocated["current"], reserved["current"], allocated["peak"], reserved["peak"], stats["num_alloc_retries"]
+        )
+
+    @staticmethod
+    def _modelled() -> bool:
+        return not any(os.environ.get(name) for name in ALLOCATOR_SETTINGS)

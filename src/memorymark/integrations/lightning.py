@@ -1,0 +1,54 @@
+# ruff: noqa: ARG002 - Lightning gives every callback the same arguments
+"""A callback for Lightning that watches the training as ``memorymark watch`` does.
+
+    trainer = Trainer(..., callbacks=[MemoryMarkCallback()])
+    trainer.fit(model)
+
+It belongs to whichever of ``lightning`` and ``pytorch_lightning`` is imported already, else to the installed one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from memorymark.integrations.callback import WatchedTraining
+from memorymark.integrations.report import Report
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+    from pytorch_lightning import Callback
+else:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
+
+
+class MemoryMarkCallback(Callback):
+    """Reports at the end of the training what it wastes; ``report`` has the same as an object, at any time.
+
+    ``show=False`` prints nothing.
+    """
+
+    def __init__(self, *, show: bool = True) -> None:
+        self._training = WatchedTraining("Lightning", show=show)
+
+    @property
+    def report(self) -> Report | None:
+        """What was seen; ``None`` before the training has begun."""
+        return self._training.report
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Starts watching, on the process that reports."""
+        if trainer.is_global_zero:
+            self._training.begin()
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Reports."""
+        self._training.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Reports what was seen until then; Ctrl-C comes this way too."""
+        self._training.end(exception)

@@ -1,0 +1,60 @@
+"""One recorded step of somebody's training: which memory it asked for, in order. Pure, and as JSON on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memorymark.trace import Owner, Phase, Trace, peak_breakdown
+from memorymark.trial import Breakdown
+
+
+@dataclass(frozen=True)
+class StepRecording:
+    """From the first forward pass of one step to that of the next, so that what outlives a step is seen to.
+
+    ``before`` is what was alive at the start, in order of address; ``owners`` says whose those blocks and, by the
+    number of their event, later ones were when the last backward pass had ended. ``parameters`` counts the trained
+    tensors by their number of elements. ``item_bytes`` are the sizes of an element: of the parameters, and of what
+    autocast makes of them, if it is on.
+    """
+
+    batch_size: int
+    micro_batches: int
+    before: dict[int, int]
+    events: list[tuple[int, int]]
+    marks: list[tuple[Phase, int]]
+    owners_before: dict[int, Owner] = field(default_factory=dict)
+    owners_made: dict[int, Owner] = field(default_factory=dict)
+    parameters: dict[int, int] = field(default_factory=dict)
+    item_bytes: int = 4
+    cast_bytes: int | None = None
+    scratch_limit_bytes: int | None = None
+
+    def phase_of_events(self) -> list[Phase | None]:
+        """In which phase each event was; ``None`` after the last mark."""
+        phases: list[Phase | None] = []
+        for phase, end in self.marks:
+            phases += [phase] * (end - len(phases))
+        return phases + [None] * (len(self.events) - len(phases))
+
+    def breakdown(self, peak_allocated_bytes: int) -> Breakdown:
+        """What the peak of this step was made of."""
+        before: dict[Hashable, int] = {key: size for key, size in self.before.items()}  # noqa: C416 - a wider key
+        trace = Trace(before, list(self.events), list(self.marks))
+        owners: dict[Hashable, Owner] = {key: owner for key, owner in self.owners_before.items()}  # noqa: C416 - likewise
+        owners |= {self.events[index][0]: owner for index, owner in self.owners_made.items()}
+        return peak_breakdown(trace, owners, peak_allocated_bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON types; numbers that are keys become text there."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: dict[str, Any]) -> StepRecording:
+        """Reads what ``to_dict`` made, also after its way through JSON."""
+        numbered = ("before", "owners_before", "owners_made", "parameters")
+        read = {name: {int(key): value for key, value in document[name].items()} for name in numbered}
+        pairs = {name: [(first, second) for first, second in document[name]] for name in ("events", "marks")}
+        return cls(**{**document, **read, **pairs})

@@ -1,0 +1,83 @@
+"""Hooks on the modules that a script calls itself, and on no others: nothing is paid for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from torch import nn
+
+from memorymark.integrations.modules import hookable
+from memorymark.integrations.weak import WeakList
+
+
+class RootHooks:
+    """Finds out which modules are called from outside, then listens to these.
+
+    ``begins`` and ``ends`` are told of their forward passes in training mode: the inputs and which module it is.
+    """
+
+    def __init__(self, begins: Callable[[Any, int], None], ends: Callable[[], None]) -> None:
+        self.called: WeakList[nn.Module] = WeakList()
+        self._begins, self._ends = begins, ends
+        self._handles: list[Any] = []
+        self._learning = False
+        self._depth = 0
+
+    def learn(self, modules: list[nn.Module]) -> None:
+        """For one step, listens to these and to some modules inside: a container may never be called itself."""
+        self.called = WeakList()
+        self._learning = True
+        self._hook(hookable(modules))
+
+    def settle(self) -> bool:
+        """A step has ended; true if it was the one in which the called modules were learned."""
+        self._depth = 0
+        if not self._learning:
+            return False
+        self._learning = False
+        self.remove()
+        self._hook(list(self.called))
+        return True
+
+    def remove(self) -> None:
+        """Listens no more."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _hook(self, modules: list[nn.Module]) -> None:
+        for module in modules:
+            before, after = PrivateHook(self._before), PrivateHook(self._after)
+            self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+            self._handles.append(module.register_forward_hook(after, always_call=True))
+
+    def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._depth += 1
+        if self._depth == 1 and module.training:
+            if self._learning:
+                self.called.append(module)
+            self._begins((*args, *kwargs.values()), id(module))
+
+    def _after(self, module: nn.Module, _args: Any, _output: Any) -> None:
+        self._depth = max(self._depth - 1, 0)
+        if self._depth == 0 and module.training:
+            self._ends()
+
+
+class PrivateHook:
+    """A hook of a module that stays behind when the script copies or saves the module."""
+
+    _torchdynamo_disable = True
+
+    def __init__(self, hook: Callable[..., None]) -> None:
+        self._hook = hook
+
+    def __call__(self, *args: Any) -> None:
+        """Tells whom it is for."""
+        self._hook(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Something of Python's own that takes any arguments and does nothing: a saved model must load without us.
+        return getattr, (nullcontext(), "__exit__")

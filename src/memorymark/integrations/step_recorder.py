@@ -1,0 +1,128 @@
+"""Decides which step to record, and makes a recording of what the allocator's history says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from memorymark.integrations.batches import BatchSize
+from memorymark.integrations.modules import optimizer_state, parameters_of
+from memorymark.integrations.recording import StepRecording
+from memorymark.trace import Owner, Trace
+
+if TYPE_CHECKING:
+    from memorymark.integrations.gpu import GpuWatch
+
+RECORD_AFTER_STEPS = 4
+MAX_RECORDINGS = 4
+# A recording of a shorter batch is worth replacing by one that is longer by this factor, if it comes before long.
+WORTH_RECORDING_AGAIN = 1.1
+LAST_RECORDED_STEP = 1000
+LOW_PRECISIONS = ("bfloat16", "float16")
+
+
+class StepRecorder:
+    """Records a step soon after the start, and again when a longer batch comes."""
+
+    def __init__(self, gpu: GpuWatch) -> None:
+        self.recording: StepRecording | None = None
+        self._gpu = gpu
+        self._size = BatchSize(0, 0)
+        self._recorded_elements = 0
+        self._recordings = 0
+        self._owners: dict[int, Owner] = {}
+        self._forward_ended = False
+
+    def wants_more(self, steps: int) -> bool:
+        """Whether another recording may follow."""
+        return self._gpu.recording or (self._recordings < MAX_RECORDINGS and steps <= LAST_RECORDED_STEP)
+
+    def step_begins(
+        self, size: BatchSize, steps: int, optimizers: Iterable[torch.optim.Optimizer], about: Facts
+    ) -> None:
+        """At the first batch of a step: a recording ends here, or begins."""
+        if steps < RECORD_AFTER_STEPS:
+            return
+        if self._gpu.recording:
+            self.finish(optimizers, about)
+        elif self.wants_more(steps) and size.elements >= WORTH_RECORDING_AGAIN * self._recorded_elements:
+            if self._gpu.start_recording():
+                self._recordings += 1
+                self._size, self._owners, self._forward_ended = size, {}, False
+            else:
+                self._recordings = MAX_RECORDINGS
+
+    def forward_begins(self) -> None:
+        """A forward pass begins; if it is not the first of the step, the backward pass before it is over."""
+        if self._gpu.recording and self._forward_ended:
+            self._gpu.mark("backward")
+            self._forward_ended = False
+
+    def forward_ended(self) -> None:
+        """A forward pass has ended."""
+        if self._gpu.recording:
+            self._gpu.mark("forward")
+            self._forward_ended = True
+
+    def backward_ended(self, optimizers: Iterable[torch.optim.Optimizer], modules: Iterable[nn.Module]) -> None:
+        """Gradients and optimizer state are there: notes whose memory is whose."""
+        if not self._gpu.recording:
+            return
+        self._gpu.mark("backward")
+        self._forward_ended = False
+        parameters = parameters_of(optimizers)
+        held = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        self._owners |= self._gpu.keys_of((*held, *parameters), "weights")
+        self._owners |= self._gpu.keys_of(gradients, "gradients")
+        self._owners |= self._gpu.keys_of(optimizer_state(optimizers), "optimizer_state")
+
+    def finish(self, optimizers: Iterable[torch.optim.Optimizer], about: Facts) -> None:
+        """Ends a recording, if there is one."""
+        trace = self._gpu.finish_recording()
+        if trace is not None and self._owners:
+            parameters = [p for p in parameters_of(optimizers) if p.requires_grad]
+            self.recording = self._made(trace, parameters, about)
+            self._recorded_elements = self._size.elements
+
+    def _made(self, trace: Trace, parameters: Sequence[Tensor], about: Facts) -> StepRecording:
+        before = dict(sorted((int(str(key)), size) for key, size in trace.before.items()))
+        events = [(int(str(key)), size) for key, size in trace.events]
+        item_bytes = max((p.element_size() for p in parameters), default=4)
+        micro_batches, autocast = about
+        return StepRecording(
+            batch_size=self._size.samples,
+            micro_batches=micro_batches,
+            before=before,
+            events=events,
+            marks=list(trace.marks),
+            owners_before={key: owner for key, owner in self._owners.items() if key in before},
+            owners_made=self._made_in_step(events, [end for phase, end in trace.marks if phase == "backward"]),
+            parameters=dict(Counter(p.numel() for p in parameters)),
+            item_bytes=item_bytes,
+            cast_bytes=2 if autocast in LOW_PRECISIONS and item_bytes > 2 else None,
+            scratch_limit_bytes=None if _convolves(parameters) else self._gpu.scratch_limit_bytes(),
+        )
+
+    def _made_in_step(self, events: list[tuple[int, int]], ends_of_backward: list[int]) -> dict[int, Owner]:
+        """Owners by event, for those of their blocks that were alive when the last backward pass had ended."""
+        alive: dict[int, int] = {}
+        for index, (key, size) in enumerate(events[: ends_of_backward[-1] if ends_of_backward else None]):
+            if size > 0:
+                alive[key] = index
+            else:
+                alive.pop(key, None)
+        return {index: self._owners[key] for key, index in alive.items() if key in self._owners}
+
+
+def _convolves(parameters: Sequence[Tensor]) -> bool:
+    """Whether most of the model are convolutions, whose scratch space has no such limit as that of reductions."""
+    return sum(p.numel() for p in parameters if p.dim() > 2) > sum(p.numel() for p in parameters) / 2
+
+
+Facts = tuple[int, str | None]
+"""How many batches make a step, and what autocast makes of fp32, if it is on."""

@@ -1,0 +1,124 @@
+"""Advice for people, on stdout."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from memorymark.advice import Advice, Option
+from memorymark.advice.code import Dialect
+from memorymark.render.words import SYNTHETIC, heading, prediction_notes
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+# From this many columns on there is room for the price.
+WIDE = 100
+DIALECTS: dict[Dialect, str] = {"pytorch": "PyTorch", "transformers": "transformers' Trainer", "lightning": "Lightning"}
+
+
+def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch") -> None:
+    """What to do, what each way gains and costs, and the code of the best."""
+    model, how = heading(result.request, result.info, result.info.source)
+    console.print(Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2)))
+    best = result.best
+    console.print(Padding(Text(result.verdict, style="bold green" if best else "bold"), (0, 2)))
+    console.print(_options(result, with_price=console.width >= WIDE))
+    if best is not None:
+        console.print(_costs(best))
+        for sentence in about_batch(result, best):
+            console.print(Padding(Text(sentence), (0, 2)))
+    if result.refused:
+        console.print(Padding(_refused(result), (1, 0, 0, 0)))
+    if best is not None:
+        title = f"The change for {DIALECTS[dialect]} (--code shows it for others)"
+        console.print(Padding(Text(title, style="dim"), (1, 2)))
+        code = indent(getattr(result.code(best), dialect), "    ")
+        console.print(Syntax("", "python").highlight(code), soft_wrap=True)  # lines that are pasted must stay whole
+    for note in advice_notes(result):
+        console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def about_batch(result: Advice, option: Option) -> list[str]:
+    """What the batch means for the learning rate, and what is left of the gain with today's batch."""
+    sentences = [result.learning_rate_note(option)]
+    before, now = result.predicted, option.at_todays_batch
+    if option.effective_batch_size != result.effective_batch_size and now and before and before.samples_per_second:
+        kept = now / before.samples_per_second
+        sentences.append(
+            f"With today's batch of {result.current_batch_size} the same change gains {kept:.1f}x, predicted."
+        )
+    return sentences
+
+
+def advice_notes(result: Advice) -> list[str]:
+    """What a reader of the numbers should know."""
+    confirmed = [option for option in result.options if option.measured is not None and option.predicted is not None]
+    notes = [SYNTHETIC]
+    if confirmed:
+        notes.append(f"{len(confirmed)} of {len(result.options)} ways were run on this GPU; the others are predicted.")
+    return [*notes, *prediction_notes(result.info)]
+
+
+def _options(result: Advice, *, with_price: bool) -> Padding:
+    confirmed = any(option.measured is not None for option in result.options)
+    hidden = {*(() if with_price else ("$/million",)), *(() if confirmed else ("how",))}
+    columns = {name: name not in hidden for name in ("batch", "samples/s", "memory", "$/million", "how")}
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("gain" if result.fits_today else "", justify="right", no_wrap=True)
+    table.add_column("change")
+    for column in (name for name, is_shown in columns.items() if is_shown):
+        table.add_column(
+            "" if column == "how" else column, justify="left" if column == "how" else "right", no_wrap=True
+        )
+
+    def add(gain: str, what: Text, batch: str, trial: Trial, how: str) -> None:
+        speed, cost = trial.samples_per_second or 0.0, result.usd_per_million_samples(trial)
+        cells = {
+            "batch": batch,
+            "samples/s": f"{speed:,.{1 if speed < 100 else 0}f}",
+            "memory": format_bytes(trial.peak_allocated_bytes),
+            "$/million": f"{cost:,.2f}" if cost is not None else "",
+            "how": how,
+        }
+        table.add_row(gain, what, *(cell for name, cell in cells.items() if columns[name]))
+
+    for option in result.ranked:
+        gain = result.gain(option)
+        steps = f" x {option.accumulation_steps}" if option.accumulation_steps > 1 else ""
+        what = Text(option.recipe_title, style="bold green" if option == result.best else "")
+        batch = f"{option.batch_size}{steps}"
+        add(f"{gain:.1f}x" if gain else "", what, batch, option.trial, _how_known(result, option))
+    if result.today is not None:
+        words = Text(f"today: {result.request.recipe.describe(result.info.optimizer)}", style="dim")
+        add("1.0x", words, str(result.current_batch_size), result.today, result.today.source)
+    return Padding(table, (1, 0))
+
+
+def _how_known(result: Advice, option: Option) -> str:
+    predicted = result.predicted_gain(option)
+    if option.measured is None or predicted is None:
+        return option.source
+    return f"[green]measured[/green] ({predicted:.1f}x predicted)"
+
+
+def _costs(option: Option) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    for title, cost in option.costs:
+        table.add_row(title, escape(cost))
+    return table
+
+
+def _refused(result: Advice) -> Table:
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("looked at and left")
+    table.add_column("")
+    for one in result.refused:
+        table.add_row(one.title, Text(one.why, style="dim"))
+    return table

@@ -1,0 +1,362 @@
+"""How advice is found: what is tried, what is run, and what is told of what leads nowhere."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+import memorymark as mm
+from memorymark.advice import advising
+from memorymark.advice.advising import least_bytes, split
+from memorymark.advice.script import script_for
+from memorymark.catalog import find_gpu
+from memorymark.errors import UsageError, WorkerError
+from memorymark.events import StageStarted, TrialFinished
+from memorymark.probe import ProbeInfo
+from memorymark.question import Question
+from memorymark.recipe import Recipe
+from memorymark.trial import Failure, Trial
+from memorymark.units import GIB, MIB
+from tiny import tiny
+
+H200 = find_gpu("h200")
+
+
+@dataclass
+class Machine:
+    """A GPU by two formulas: how many bytes a recipe takes at a batch, and how many samples it trains a second.
+
+    ``true_speed`` is what a run shows where ``speed`` is what is predicted.
+    """
+
+    fixed_bytes: object
+    sample_bytes: object
+    speed: object
+    true_speed: object = None
+    here: bool = True
+    capacity_bytes: int = 100 * GIB
+    sample: str = "128 tokens"
+    parameters: int = 1000
+    workers: object = None
+    opened: list = field(default_factory=list)
+
+    def open(self, request, *, predict_without_gpu):
+        assert predict_without_gpu
+        predicted = request.target.gpu is not None or not self.here
+        if predicted and request.recipe.compile:
+            raise mm.CannotPredictError("compiled.")
+        self.opened.append(request)
+        return Probe(self, request, "predicted" if predicted else "measured")
+
+    def announce(self, what, request):
+        return StageStarted("start", f"{what} {request.model}")
+
+
+class Probe:
+    """What a machine does with a request."""
+
+    def __init__(self, machine, request, source):
+        self._machine, self._request = machine, request
+        self.info = ProbeInfo(
+            device_kind="cuda",
+            device_name="NVIDIA H200",
+            total_bytes=machine.capacity_bytes + GIB,
+            capacity_bytes=machine.capacity_bytes,
+            capped=False,
+            parameters=machine.parameters,
+            source=source,
+            sample=machine.sample,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def try_batch(self, batch_size):
+        machine, request = self._machine, self._request
+        taken = machine.fixed_bytes(request) + batch_size * machine.sample_bytes(request)
+        fits = taken <= machine.capacity_bytes
+        return Trial(
+            batch_size=batch_size,
+            fits=fits,
+            source=self.info.source,
+            peak_allocated_bytes=int(taken),
+            peak_reserved_bytes=int(taken),
+            failure=None if fits else Failure("memory", "no", int(taken), 0),
+        )
+
+    def forecast(self):
+        return None
+
+    def measure(self, batch_size):
+        trial = self.try_batch(batch_size)
+        machine = self._machine
+        speed = machine.true_speed if self.info.source == "measured" and machine.true_speed else machine.speed
+        return replace(trial, samples_per_second=speed(self._request, batch_size)) if trial.fits else trial
+
+
+@pytest.fixture(autouse=True)
+def gpu_here(monkeypatch):
+    """As on a machine with an H200."""
+    monkeypatch.setattr(advising, "gpu_here", lambda target: H200 if target.gpu is None else None)
+
+
+def saturating(top, half_at=32):
+    return lambda batch_size: top * batch_size / (batch_size + half_at)
+
+
+def by_precision(request, batch_size):
+    top = {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * (3.0 if request.recipe.tf32 else 1.0)
+    return saturating(top * (1.1 if request.recipe.fused else 1.0))(batch_size)
+
+
+def ask(machine, *, try_compile=False, heard=None, batch_size=16, gpu=None, **request):
+    question = Question(
+        request=mm.Request(model="bert", target=mm.Target(gpu=gpu), **request),
+        current_batch_size=batch_size,
+        advise=True,
+        try_compile=try_compile,
+    )
+    return advising.advise(question, machine, heard.append if heard is not None else lambda _: None)
+
+
+def roomy(**fields):
+    return Machine(lambda _: GIB, lambda _: 100 * MIB, by_precision, **fields)
+
+
+def test_the_recipe_that_gains_most_is_put_together_and_run():
+    found = ask(roomy())
+
+    assert found.best.changes == ("bf16", "fused")
+    assert found.best.measured is not None
+    assert found.measured is not None
+    assert found.gain(found.best) == pytest.approx(8.8 * 48 / 16 * found.best.batch_size / (found.best.batch_size + 32))
+    assert {one.changes for one in found.options} >= {("batch",), ("tf32",), ("bf16",), ("bf16", "fused")}
+
+
+def test_the_best_three_are_run_and_the_others_stay_predicted():
+    found = ask(roomy())
+
+    ran = [one.changes for one in found.options if one.measured is not None]
+    predicted_speeds = sorted((one.predicted.samples_per_second for one in found.options), reverse=True)
+    assert len(ran) == 3
+    assert len(found.options) > 3
+    assert {one.predicted.samples_per_second for one in found.options if one.changes in ran} == set(
+        predicted_speeds[:3]
+    )
+
+
+def test_what_turns_out_slower_than_predicted_is_ranked_by_what_was_measured():
+    def true_speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.3 if request.recipe.fused else 1.0)
+
+    found = ask(roomy(true_speed=true_speed))
+
+    assert found.best.changes == ("bf16",)
+    fused = next(one for one in found.options if one.changes == ("bf16", "fused"))
+    assert found.gain(fused) < found.predicted_gain(fused)
+
+
+def test_a_larger_batch_is_taken_where_the_run_shows_that_it_is_faster():
+    def true_speed(request, batch_size):
+        return saturating(8000.0, half_at=600)(batch_size) if request.recipe.precision == "bf16" else 100.0
+
+    found = ask(roomy(true_speed=true_speed))
+
+    assert found.best.predicted.batch_size == found.best.measured.batch_size == found.best.batch_size
+    assert found.best.batch_size > 400
+
+
+def test_a_batch_that_does_not_run_is_made_smaller_until_it_does():
+    class Tight(Machine):
+        def open(self, request, **options):
+            probe = super().open(request, **options)
+            if probe.info.source == "measured":  # what runs takes twice what was predicted
+                probe._machine = replace(self, sample_bytes=lambda _: 200 * MIB)
+            return probe
+
+    found = ask(Tight(lambda _: GIB, lambda _: 100 * MIB, lambda _, size: 10.0 * size))
+
+    assert found.best.measured.fits
+    assert found.best.measured.peak_reserved_bytes <= 0.95 * 100 * GIB
+
+
+def test_compile_is_run_on_top_of_the_best_and_has_no_prediction():
+    def true_speed(request, batch_size):
+        return by_precision(request, batch_size) * (2.0 if request.recipe.compile else 1.0)
+
+    found = ask(roomy(true_speed=true_speed), try_compile=True)
+
+    assert found.best.changes == ("bf16", "fused", "compile")
+    assert found.best.recipe.compile
+    assert found.best.predicted is None
+    assert "torch.compile(model)" in found.code(found.best).pytorch
+
+
+def test_a_compiler_that_fails_costs_no_advice():
+    class Broken(Machine):
+        def open(self, request, **options):
+            if request.recipe.compile:
+                raise WorkerError("the compiler crashed.")
+            return super().open(request, **options)
+
+    found = ask(Broken(lambda _: GIB, lambda _: 100 * MIB, by_precision), try_compile=True)
+
+    assert found.best.changes == ("bf16", "fused")
+    assert (("bf16", "fused", "compile"), "the compiler crashed.") in [(one.changes, one.why) for one in found.refused]
+
+
+def test_for_a_gpu_that_is_named_nothing_is_run():
+    machine = roomy()
+
+    found = ask(machine, gpu="a100-80gb", try_compile=True)
+
+    assert {request.target.gpu for request in machine.opened} == {"a100-80gb"}
+    assert found.measured is None
+    assert found.verdict.endswith("a year.")
+    assert "predicted" in found.verdict
+    assert [one.why for one in found.refused if one.changes == ("compile",)]
+
+
+def test_a_training_that_is_well_tuned_is_told_so():
+    machine = roomy()
+
+    found = ask(machine, batch_size=900, recipe=Recipe(precision="bf16", fused=True))
+
+    assert found.best is None
+    assert found.verdict.startswith("Nothing is worth changing")
+
+
+def test_a_change_that_gains_nothing_is_left_and_said_so():
+    found = ask(roomy(), recipe=Recipe(precision="bf16"), gpu="h200")
+    slow = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, lambda _, size: saturating(100.0)(size)))
+
+    assert ("bf16", "fused") not in [one.changes for one in found.options]  # bf16 is there already
+    assert [one.why for one in slow.refused if one.changes == ("bf16",)] == ["gains 0.0 %, predicted."]
+
+
+def test_accumulation_of_today_becomes_a_larger_batch():
+    found = ask(roomy(), recipe=Recipe(accumulation_steps=8), batch_size=16, gpu="h200")
+
+    assert found.effective_batch_size == 128
+    assert all(one.effective_batch_size >= 128 for one in found.options)
+    assert found.best.accumulation_steps == 1
+
+
+def test_what_does_not_fit_gets_the_least_change_that_does():
+    def fixed(request):
+        recipe = request.recipe
+        if recipe.lora:
+            return 20 * GIB
+        return (120 if not recipe.gradient_checkpointing else 60 if recipe.precision == "fp32" else 30) * GIB
+
+    found = ask(Machine(fixed, lambda _: GIB, by_precision), gpu="h200")
+
+    assert not found.fits_today
+    assert found.best.changes == ("checkpointing",)
+    assert ("lora",) in [one.changes for one in found.options]
+    assert [one.why for one in found.refused if one.changes == ()] == [
+        "does not fit even at batch 1, by 121.00 GiB or more."
+    ]
+
+
+def test_a_batch_that_is_too_large_is_split_so_that_the_effective_batch_stays():
+    found = ask(Machine(lambda _: GIB, lambda _: 20 * GIB, by_precision), gpu="h200")
+
+    least = found.best
+    assert (least.batch_size, least.accumulation_steps) == (2, 8)
+    assert least.changes == ("batch",)
+    assert found.learning_rate_note(least).startswith("The effective batch stays 16")
+
+
+def test_where_the_weights_alone_are_too_large_nothing_is_traced_for_it():
+    machine = Machine(
+        lambda r: (40 if r.recipe.lora else 200) * GIB, lambda _: GIB, by_precision, parameters=30 * 10**9
+    )
+
+    found = ask(machine, gpu="h200")
+
+    full = [request.recipe for request in machine.opened[1:] if not request.recipe.lora]
+    assert full == []
+    assert ["weights, gradients and optimizer state alone" in one.why for one in found.refused][:3] == [True] * 3
+    assert found.best.changes == ("lora", "bf16")
+
+
+def test_shorter_samples_are_the_last_resort():
+    machine = Machine(lambda _: GIB, lambda r: (r.seq_len or 1024) * GIB, lambda *_: 1.0, sample="1024 tokens")
+
+    found = ask(machine, gpu="h200")
+
+    assert found.best.seq_len == 64
+    assert found.best.changes[-1] == "shorter"
+    assert "max_length=64" in found.code(found.best).pytorch
+
+
+def test_what_fits_by_no_change_is_said_with_all_that_was_tried():
+    with pytest.raises(mm.DoesNotFitError, match=r"fits 100.00 GiB by no change .*checkpointing.*larger GPU"):
+        ask(Machine(lambda _: 200 * GIB, lambda _: GIB, by_precision), gpu="h200")
+
+
+def test_a_change_that_the_model_refuses_is_left_with_its_reason():
+    class NoCheckpointing(Machine):
+        def open(self, request, **options):
+            if request.recipe.gradient_checkpointing:
+                raise UsageError("Net has no gradient checkpointing; drop --gradient-checkpointing.")
+            return super().open(request, **options)
+
+    found = ask(NoCheckpointing(lambda _: GIB, lambda _: 100 * MIB, by_precision))
+
+    assert "Net has no gradient checkpointing." in [one.why for one in found.refused]
+
+
+def test_what_cannot_be_predicted_is_run_instead():
+    class Unpredictable(Machine):
+        def open(self, request, **options):
+            if request.target.gpu is not None:
+                raise mm.CannotPredictError("no shape rule.")
+            return super().open(request, **options)
+
+    found = ask(Unpredictable(lambda _: GIB, lambda _: 100 * MIB, by_precision))
+
+    assert found.predicted is None
+    assert all(one.measured is not None for one in found.options)
+    assert found.best.changes == ("bf16", "fused")
+
+
+def test_listeners_hear_of_every_way_and_of_every_run():
+    heard = []
+
+    found = ask(roomy(), heard=heard)
+
+    messages = [event.message for event in heard if isinstance(event, StageStarted)]
+    assert any("bf16 autocast, fused optimizer" in message and "predicted" in message for message in messages)
+    runs = [event.trial for event in heard if isinstance(event, TrialFinished)]
+    assert found.measured in runs
+    assert {one.measured for one in found.options if one.measured} <= set(runs)
+
+
+@pytest.mark.parametrize(
+    ("effective", "largest", "parts"), [(16, 64, (64, 1)), (16, 5, (4, 4)), (17, 4, (4, 5)), (8, 1, (1, 8))]
+)
+def test_an_effective_batch_is_split_into_equal_parts_that_fit(effective, largest, parts):
+    assert split(effective, largest) == parts
+
+
+def test_what_training_takes_at_least():
+    assert least_bytes(Recipe(), 10) == 10 * (4 + 4 + 8)
+    assert least_bytes(Recipe(optimizer="sgd"), 10) == 10 * (4 + 4 + 4)
+    assert least_bytes(Recipe(lora=16, precision="bf16"), 10) == 10 * 2
+
+
+def test_a_workload_of_ones_own_is_advised_about_in_this_process():
+    heard = []
+
+    found = mm.advise(tiny(), gpu="h200", on_event=heard.append, max_batch=4096)
+
+    assert found.predicted is not None
+    assert found.today.fits
+    assert found.best.batch_size > 16
+    assert "torch" in found.code(found.best).pytorch
+    with pytest.raises(mm.MemoryMarkError, match="a workload of your own"):
+        script_for(found)

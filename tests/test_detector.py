@@ -1,0 +1,279 @@
+"""The detector inside real loops on the CPU, and with a GPU's allocator stood in for by counted tensors."""
+
+import copy
+import gc
+import os
+import pickle
+import weakref
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from memorymark.devices.tracked import TensorTracker, TrackedRecorder
+from memorymark.integrations.detector import Detector
+from memorymark.integrations.hooks import install, uninstall
+from memorymark.integrations.observation import DeviceFacts, MemoryFacts
+from memorymark.integrations.report import break_down, estimate_maximum
+from memorymark.units import KIB, MIB
+
+WIDTH = 64
+
+
+@pytest.fixture
+def detector():
+    detector = Detector()
+    install(detector)
+    yield detector
+    uninstall(detector)
+
+
+def loader(samples=64, batch_size=4):
+    return DataLoader(TensorDataset(torch.randn(samples, WIDTH), torch.randn(samples, 1)), batch_size=batch_size)
+
+
+def network():
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
+
+
+def train(model, batches, optimizer=None, every=1):
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
+    for index, (inputs, targets) in enumerate(batches, 1):
+        nn.functional.mse_loss(model(inputs), targets).backward()
+        if index % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def test_a_plain_loop(detector):
+    train(network(), loader())
+    seen = detector.observation()
+    assert (seen.steps, seen.samples, seen.batch_size, seen.micro_batches) == (16, 64, 4, 1)
+    assert seen.model.parameters == seen.model.trainable_parameters == WIDTH * WIDTH + WIDTH + WIDTH + 1
+    assert [optimizer.name for optimizer in seen.optimizers] == ["SGD"]
+    assert 0 < seen.waiting_seconds < seen.step_seconds
+    assert seen.problem is None
+
+
+def test_accumulation_is_told_apart_from_the_batch(detector):
+    train(network(), loader(), every=4)
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.micro_batches, seen.effective_batch_size) == (4, 4, 4, 16)
+
+
+def test_the_last_smaller_batch_of_an_epoch_does_not_count_as_the_batch(detector):
+    train(network(), loader(samples=62))
+    assert detector.observation().batch_size == 4
+
+
+def test_evaluation_is_no_training(detector):
+    model, optimizer = network(), None
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        train(model, loader(samples=24), optimizer)
+        with torch.no_grad():
+            for inputs, _ in loader(samples=600, batch_size=100):
+                model(inputs)
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.micro_batches, seen.samples) == (18, 4, 1, 72)
+
+
+def test_a_loop_without_a_data_loader(detector):
+    model = network()
+    train(model, [(torch.randn(6, WIDTH), torch.randn(6, 1)) for _ in range(12)], every=2)
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.micro_batches) == (6, 6, 2)
+    assert seen.between_seconds is not None
+    assert seen.loader is None
+
+
+def test_two_networks_that_take_turns_make_one_step(detector):
+    maker, judge = nn.Linear(8, WIDTH), network()
+    of_maker = torch.optim.Adam(maker.parameters())
+    of_judge = torch.optim.SGD(judge.parameters(), lr=0.1)
+    for _ in range(10):
+        real = torch.randn(5, WIDTH)
+        fake = maker(torch.randn(5, 8))
+        (judge(fake.detach()).mean() - judge(real).mean()).backward()
+        of_judge.step()
+        of_judge.zero_grad()
+        (-judge(fake).mean()).backward()
+        of_maker.step()
+        of_maker.zero_grad()
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.micro_batches) == (10, 5, 1)
+    assert [optimizer.name for optimizer in seen.optimizers] == ["SGD", "Adam"]
+
+
+def test_a_second_training_takes_the_place_of_the_first(detector):
+    train(network(), loader(batch_size=4))
+    train(network(), loader(batch_size=8))
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size) == (24, 8)
+
+
+def test_nothing_that_the_script_drops_is_kept_alive(detector):
+    model = network()
+    train(model, loader())
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+    assert detector.observation().model.name == "Sequential"
+
+
+def test_a_watched_model_can_be_copied_and_saved(detector):
+    model = network()
+    train(model, [(torch.randn(6, WIDTH), torch.randn(6, 1)) for _ in range(4)])
+    assert model._forward_pre_hooks
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        before = detector.observation().samples
+        train(twin, [(torch.randn(6, WIDTH), torch.randn(6, 1))])
+        assert detector.observation().samples == before
+
+
+def test_autocast_is_seen(detector):
+    model, optimizer = network(), None
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    for inputs, targets in loader():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = nn.functional.mse_loss(model(inputs), targets.bfloat16())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert detector.observation().autocast == "bfloat16"
+
+
+def test_random_numbers_are_those_of_an_unwatched_run():
+    def losses():
+        torch.manual_seed(3)
+        model = network()
+        train(model, loader(samples=2000), torch.optim.AdamW(model.parameters()))
+        return [parameter.sum().item() for parameter in model.parameters()]
+
+    alone = losses()
+    detector = Detector()
+    install(detector)
+    watched = losses()
+    uninstall(detector)
+    assert watched == alone
+
+
+def test_a_failure_of_the_detector_is_not_the_scripts(detector):
+    detector._clock = None
+    train(network(), loader())
+    seen = detector.observation()
+    assert "TypeError" in seen.problem
+
+
+def test_a_forked_child_is_not_watched(detector):
+    train(network(), loader())
+    child = os.fork()
+    if child == 0:
+        os._exit(detector.active)
+    assert os.waitpid(child, 0)[1] == 0
+    assert detector.active
+
+
+def test_torch_is_as_it_was_after_the_last_detector():
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    before = _BaseDataLoaderIter.__next__
+    first, second = Detector(), Detector()
+    install(first)
+    install(second)
+    train(network(), loader())
+    uninstall(first)
+    assert _BaseDataLoaderIter.__next__ is not before
+    uninstall(second)
+    assert _BaseDataLoaderIter.__next__ is before
+    assert first.observation().steps == second.observation().steps == 16
+
+
+class CountedGpu:
+    """What the detector asks of a GPU, with tensors counted on the CPU in place of an allocator."""
+
+    def __init__(self, tracker, capacity_bytes):
+        self.tracker, self.capacity_bytes = tracker, capacity_bytes
+        self.clock = SimpleNamespace(begin=int, end=int, collect=int, reset=int, seconds=0.0, gaps=0)
+        self.sampler = SimpleNamespace(stepped=float, stop=int, samples=0)
+        self.recorder = None
+
+    def usable(self):
+        return True
+
+    def facts(self):
+        return DeviceFacts(kind="cuda", name="counted", total_bytes=0, capacity_bytes=self.capacity_bytes)
+
+    def memory(self, *, settled):
+        peak = self.tracker.peak_bytes
+        return MemoryFacts(peak_allocated_bytes=peak, peak_reserved_bytes=peak, device_bytes=peak, modelled=False)
+
+    def start_recording(self):
+        self.recorder = TrackedRecorder(self.tracker)
+        return True
+
+    @property
+    def recording(self):
+        return self.recorder is not None
+
+    def mark(self, phase):
+        self.recorder.mark(phase)
+
+    def finish_recording(self):
+        recorder, self.recorder = self.recorder, None
+        return recorder.finish() if recorder else None
+
+    def keys_of(self, tensors, owner):
+        found = {self.tracker.serial_of(tensor.untyped_storage()): owner for tensor in tensors}
+        return {serial: owner for serial, owner in found.items() if serial is not None}
+
+    def scratch_limit_bytes(self):
+        return None
+
+
+def counted_training(batch_size, capacity_bytes, every=1, steps=8):
+    """Trains with counted tensors; gives the observation and the peak."""
+    tracker = TensorTracker("cpu")
+    detector = Detector(open_gpu=lambda _: CountedGpu(tracker, capacity_bytes))
+    install(detector)
+    try:
+        with tracker:
+            model = nn.Sequential(nn.Linear(WIDTH, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
+            optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+            for index in range(1, steps * every + 1):
+                inputs = torch.randn(batch_size, WIDTH)
+                loss = model(inputs).square().mean()
+                loss.backward()
+                if index % every == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        detector.ended(None)
+    finally:
+        uninstall(detector)
+    return detector.observation(), tracker.peak_bytes
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_one_recorded_step_says_how_large_the_batch_may_be(every):
+    capacity = 16 * MIB
+    seen, _ = counted_training(64, capacity, every)
+    assert seen.problem is None
+    assert seen.micro_batches == every
+    estimate = estimate_maximum(seen)
+    true = estimate.maximum
+    assert counted_training(true, capacity, every, steps=5)[1] <= 1.001 * capacity
+    assert counted_training(int(1.05 * true), capacity, every, steps=5)[1] > capacity
+    assert 0.7 * true < estimate.recommended < true
+
+
+def test_the_peak_is_broken_down_into_what_it_is_made_of():
+    seen, peak = counted_training(2048, 100 * MIB)
+    breakdown = break_down(seen)
+    weights = 4 * (WIDTH * 512 + 512 + 512 * 512 + 512 + 512 + 1)
+    assert breakdown.weights_bytes == weights
+    assert abs(breakdown.optimizer_state_bytes - 2 * weights) < KIB
+    assert breakdown.activations_bytes >= 2048 * 512 * 4 * 2
+    assert breakdown.total_bytes == peak

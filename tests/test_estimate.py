@@ -1,0 +1,135 @@
+"""The largest batch from one recorded step, against what an H200 really took."""
+
+import pytest
+
+from histories import histories, last_steps, replay
+from memorymark.integrations.estimate import ScaledStep
+from memorymark.integrations.observation import DeviceFacts, MemoryFacts, Observation
+from memorymark.integrations.recording import StepRecording
+from memorymark.integrations.report import estimate_maximum
+from memorymark.prediction.allocator import OutOfMemory
+from memorymark.units import MIB
+from test_forecast import CAP_BYTES, TRUE_MAXIMA
+
+RECORDED = [history for history in histories() if (history.model, history.recipe) in TRUE_MAXIMA]
+# Reductions on an H200 take no more scratch space than this: 132 multiprocessors of 2048 threads.
+SCRATCH_LIMIT_BYTES = 132 * 2048 * 512
+
+
+def recording_of(history):
+    """The smaller recorded step as the detector would have it; owners are read off the gradients' common end."""
+    step = last_steps(history)[0]
+    before = {}
+
+    def look(allocator, recorded, blocks):
+        if not before and recorded["batch"] < step.batch_size:
+            before.update({-1 - number: block.size for number, block in blocks.items()})
+
+    replay(history, look)
+    events = step.trace.events
+    end = len(events)
+    while events[end - 1][1] < 0:
+        end -= 1
+    born = {key: index for index, (key, size) in enumerate(events) if size > 0}
+    gradients = {born[key]: -size for key, size in events[end:] if key in born}
+    end_of_backward = max(gradients) + 1
+    counts = {}
+    for size in gradients.values():
+        counts[size // 4] = counts.get(size // 4, 0) + 1
+    return StepRecording(
+        batch_size=step.batch_size,
+        micro_batches=1,
+        before=before,
+        events=events,
+        marks=[("backward", end_of_backward), ("optimizer", end)],
+        owners_made=dict.fromkeys(gradients, "gradients"),
+        parameters=counts,
+        cast_bytes=2 if history.recipe == "bf16" else None,
+        scratch_limit_bytes=None if history.model == "resnet" else SCRATCH_LIMIT_BYTES,
+    )
+
+
+@pytest.mark.parametrize("history", RECORDED, ids=str)
+def test_one_recorded_step_gives_the_largest_batch_within_five_per_cent(history):
+    maximum, _ = TRUE_MAXIMA[history.model, history.recipe]
+    estimate = ScaledStep(recording_of(history)).largest_within(CAP_BYTES)
+    assert abs(estimate / maximum - 1) < 0.05
+
+
+@pytest.mark.parametrize("history", RECORDED, ids=str)
+def test_a_replay_at_the_recorded_batch_reaches_the_recorded_peak(history):
+    marks = [action[1] for action in history.actions if isinstance(action, list) and action[0] == "mark"]
+    recording = recording_of(history)
+    true = next(mark for mark in marks if mark["batch"] == recording.batch_size)
+    replayed = ScaledStep(recording).replay(recording.batch_size)
+    assert abs(replayed.peak_allocated_bytes / true["peak_allocated"] - 1) < 0.01
+
+
+def step(*, before=None, events=(), marks=(), batch_size=4, **facts):
+    return StepRecording(batch_size, 1, before or {}, list(events), list(marks), **facts)
+
+
+def test_what_belongs_to_the_parameters_does_not_grow():
+    recording = step(
+        before={1: 10 * MIB},
+        events=[(2, 20 * MIB), (3, 10 * MIB), (2, -20 * MIB), (3, -10 * MIB)],
+        marks=[("forward", 1), ("backward", 2)],
+        owners_before={1: "weights"},
+        owners_made={1: "gradients"},
+    )
+    assert ScaledStep(recording).replay(8).peak_allocated_bytes == (10 + 40 + 10) * MIB
+    assert ScaledStep(recording).largest_within(70 * MIB) == 10
+
+
+def test_an_output_that_lives_until_the_next_one_is_there_counts_twice():
+    recording = step(before={1: 20 * MIB}, events=[(2, 20 * MIB), (1, -20 * MIB)])
+    assert ScaledStep(recording).replay(8).peak_allocated_bytes == 2 * 40 * MIB
+
+
+def test_state_of_the_optimizer_comes_with_the_first_step():
+    recording = step(
+        before={1: 30 * MIB},
+        events=[(2, 40 * MIB), (2, -40 * MIB)],
+        marks=[("backward", 2)],
+        owners_before={1: "optimizer_state"},
+    )
+    assert ScaledStep(recording).replay(4).peak_allocated_bytes == (30 + 40) * MIB
+
+
+def test_what_does_not_fit_today_is_out_of_memory():
+    with pytest.raises(OutOfMemory):
+        ScaledStep(step(events=[(1, 20 * MIB), (1, -20 * MIB)])).replay(4, 10 * MIB)
+
+
+def test_a_recording_survives_its_way_through_json():
+    import json
+
+    recording = recording_of(RECORDED[0])
+    assert StepRecording.from_dict(json.loads(json.dumps(recording.to_dict()))) == recording
+
+
+def seen(peak_mib, **facts):
+    recording = step(events=[(1, 40 * MIB), (1, -40 * MIB)])
+    return Observation(
+        steps=10,
+        batch_size=4,
+        recording=recording,
+        device=DeviceFacts(kind="cuda", name="GPU", capacity_bytes=400 * MIB),
+        memory=MemoryFacts(
+            peak_allocated_bytes=peak_mib * MIB, peak_reserved_bytes=peak_mib * MIB, device_bytes=0, **facts
+        ),
+    )
+
+
+def test_a_higher_peak_than_the_recorded_steps_lowers_the_estimate():
+    assert estimate_maximum(seen(40)).maximum == 40
+    longer = estimate_maximum(seen(80))
+    assert longer.maximum == 20
+    assert "stretched by 2.00" in longer.basis
+
+
+def test_other_settings_of_the_allocator_are_said():
+    estimate = estimate_maximum(seen(40, modelled=False))
+    assert estimate.maximum == 40
+    assert "fragmentation is left out" in estimate.basis
+    assert estimate.recommended == 32
