@@ -115,7 +115,11 @@ def test_the_listings_as_json():
     models, gpus = (document(run_here(name, "--json"))[name] for name in ("models", "gpus"))
 
     assert [model["id"] for model in models] == [entry.id for entry in all_models()]
-    assert models[0].keys() == {"id", "name", "description", "type", "huggingface_id", "parameters"}
+    assert models[0].keys() >= {"id", "name", "description", "type", "huggingface_id", "parameters"}
+    samples = {model["id"]: (model["sample_size"], model["sample_unit"], model["max_sample_size"]) for model in models}
+    assert samples["bert"] == (128, "tokens", 512)
+    assert samples["resnet"] == (224, "pixels", 4096)
+    assert samples["whisper-small"][1] == "tokens"
     assert [gpu["id"] for gpu in gpus] == [entry.id for entry in all_gpus()]
     assert {"memory_bytes", "price", "prices", "here"} <= gpus[0].keys()
 

@@ -106,6 +106,8 @@ def test_an_answer_is_the_one_that_the_engine_gives_here(client):
     assert trials == there.trials
     assert heard[0] == StageStarted("start", "waiting in line")
     assert stages == ["start", "start", "search", "throughput"]
+    capacities = {event.stage: event.capacity_bytes for event in heard if isinstance(event, StageStarted)}
+    assert capacities == {"start": None, "search": there.info.capacity_bytes, "throughput": None}
 
 
 def test_what_is_already_known_is_answered_at_once_unless_it_shall_be_fresh(client):

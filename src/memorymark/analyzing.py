@@ -27,7 +27,8 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
     info, log = probe.info, _TrialLog(on_event)
     with log.kept_on_error():
         ready = time.perf_counter()
-        on_event(StageStarted("search", f"searching the largest batch within {format_bytes(info.capacity_bytes)}"))
+        within = f"searching the largest batch within {format_bytes(info.capacity_bytes)}"
+        on_event(StageStarted("search", within, info.capacity_bytes))
         found = find_maximum(
             log.watching("search", probe.try_batch),
             info.capacity_bytes,

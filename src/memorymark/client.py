@@ -310,7 +310,7 @@ def _job(document: dict[str, Any]) -> RemoteJob:
 def _tell(on_event: OnEvent, event: dict[str, Any]) -> None:
     data = event["data"]
     if event["event"] == "stage":
-        on_event(StageStarted(data["stage"], data["message"]))
+        on_event(StageStarted(data["stage"], data["message"], data.get("capacity_bytes")))
     elif event["event"] == "trial":
         on_event(TrialFinished(data["stage"], Trial.from_dict(data["trial"])))
     elif event["event"] == "state" and data["state"] == "queued":

@@ -13,14 +13,19 @@ Stage = Literal["start", "search", "throughput", "validate", "advise", "confirm"
 
 @dataclass(frozen=True)
 class StageStarted:
-    """A stage of the work begins; the message says what it does."""
+    """A stage of the work begins; the message says what it does.
+
+    ``capacity_bytes`` is what the search has to keep within; other stages have none.
+    """
 
     stage: Stage
     message: str
+    capacity_bytes: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The event as JSON types."""
-        return {"event": "stage", "stage": self.stage, "message": self.message}
+        told = {"event": "stage", "stage": self.stage, "message": self.message}
+        return told if self.capacity_bytes is None else {**told, "capacity_bytes": self.capacity_bytes}
 
 
 @dataclass(frozen=True)

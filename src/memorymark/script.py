@@ -107,7 +107,7 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
         return trials[-1]
 
     capacity = probe.info.capacity_bytes
-    on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}"))
+    on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
     found = find_maximum(tried, capacity, forecast=probe.forecast, limit=limit)
     if found.maximum == 0:
         failure = trials[-1].failure

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from playwright.sync_api import sync_playwright
+from static_host import StaticHost
 from viewports import DESKTOP
 
 from memorymark.client import Client
@@ -21,9 +22,22 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory):
-    database = f"sqlite:///{tmp_path_factory.mktemp('e2e')}/history.db"
-    with running(Settings(port=0, database=database, prediction_workers=1, heartbeat_seconds=1.0)) as service:
+def static_host(tmp_path_factory):
+    """A host of static files, empty at first, from whose pages the service may be called."""
+    with StaticHost(tmp_path_factory.mktemp("site")) as host:
+        yield host
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory, static_host):
+    settings = Settings(
+        port=0,
+        database=f"sqlite:///{tmp_path_factory.mktemp('e2e')}/history.db",
+        prediction_workers=1,
+        heartbeat_seconds=1.0,
+        origins=(static_host.address,),
+    )
+    with running(settings) as service:
         yield service
 
 
@@ -50,14 +64,14 @@ def open_page(browser, address):
     """Opens a route of the dashboard; anything the page complains about fails the test."""
     contexts, complaints = [], []
 
-    def open_route(route="/", viewport=DESKTOP):
+    def open_route(route="/", viewport=DESKTOP, *, site=address, bypass_csp=True):
         # axe is put into the page, which its security policy would not let anybody else do.
-        context = browser.new_context(viewport=viewport, reduced_motion="reduce", bypass_csp=True)
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce", bypass_csp=bypass_csp)
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{address}/#{route}")
+        page.goto(f"{site}/#{route}")
         return page
 
     yield open_route

@@ -64,6 +64,67 @@ def test_from_the_front_page_to_the_answer(open_page, client, model):
     require_accessible(page)
 
 
+TINY_LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 512,
+}
+
+
+def test_a_pasted_config_is_analyzed_at_several_lengths(open_page, client):
+    page = open_page()
+    page.get_by_role("button", name="Paste a config.json").click()
+    config = page.get_by_role("textbox", name="config.json")
+    press(page, BUTTON)
+    expect(page.get_by_text("Paste the content of a config.json.")).to_be_visible()
+    config.fill("bert-base-uncased")
+    expect(page.get_by_text("This is no JSON")).to_be_visible()
+    config.fill('{"hidden_size": 64}')
+    expect(page.get_by_text("no model_type")).to_be_visible()
+    require_accessible(page)
+    config.fill(json.dumps(TINY_LLAMA))
+    expect(page.get_by_text("A llama model, 2 layers")).to_be_visible()
+    page.get_by_role("textbox", name="Sequence length").fill("32, 64")
+    press(page, BUTTON)
+
+    page.wait_for_url(re.compile(r"#/job/[0-9a-f]{12}"))
+    expect(page.get_by_role("heading", name="Plan for 64 tokens")).to_be_visible()
+    require_accessible(page)
+    question = client.job(page.url.rpartition("/")[2]).document["question"]
+    assert question["request"]["config"] == TINY_LLAMA
+    assert question["seq_lens"] == [32, 64]
+    page.get_by_role("link", name="32", exact=True).click()
+    expect(page.get_by_text("built from the config that was given")).to_be_visible()
+
+
+def test_task_and_revision_are_asked_for(open_page):
+    page = open_page()
+    asked = []
+    page.route(
+        "**/jobs",
+        lambda route: (
+            (asked.append(route.request.post_data_json), route.abort())
+            if route.request.method == "POST"
+            else route.continue_()
+        ),
+    )
+    choose(page, "Model", "some-org/some-name")
+    press(page, "More options")
+    page.get_by_role("combobox", name="Task").click()
+    page.get_by_role("option", name="Image classifiers").click()
+    page.get_by_role("textbox", name="Image size").fill("192")
+    page.get_by_role("textbox", name="Revision").fill("v2")
+    require_accessible(page)
+    press(page, BUTTON)
+
+    expect(page.get_by_role("alert").first).to_be_visible()
+    wanted = {"model_name": "some-org/some-name", "task": "image-classification", "revision": "v2", "image_size": 192}
+    assert wanted.items() <= asked[0].items()
+
+
 def test_a_result_has_a_link_of_its_own_that_survives_a_reload(open_page, client):
     job = answered(client)
     page = open_page(f"/job/{job.id}")

@@ -88,9 +88,12 @@ def test_health_says_how_the_service_is(call):
 
 
 def test_the_catalogs_are_listed(call):
-    models, gpus = call.get("/models").json["models"], call.get("/gpus").json["gpus"]
+    listed, gpus = call.get("/models").json, call.get("/gpus").json["gpus"]
+    models, tasks = listed["models"], {task["id"]: task for task in listed["tasks"]}
 
     assert models == [entry.to_dict() for entry in all_models()]
+    assert all(tasks[model["task"]]["sample_unit"] == model["sample_unit"] for model in models)
+    assert tasks["ctc"] == {"id": "ctc", "title": "speech to text, CTC", "sample_unit": "seconds", "sample_size": 5}
     assert [gpu["id"] for gpu in gpus] == [entry.id for entry in all_gpus()]
     assert {gpu["id"] for gpu in gpus if gpu["here"]} == gpus_here()
 
@@ -523,7 +526,32 @@ def test_a_list_shows_no_results_but_headlines(call, answered):
 
     mine = next(job for job in jobs if job["id"] == answered.json["job_id"])
     assert "result" not in mine
+    asked = call.get(f"/jobs/{mine['id']}").json["job"]["question"]
+    assert mine["current_batch_size"] == asked["current_batch_size"]
+    assert mine["recipe_words"].split(", ")[0] == asked["request"]["recipe"]["precision"]
     assert mine["headline"]["max_batch_size"] == answered.json["data"]["max_batch_size"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "sample", "recipe"),
+    [
+        ({"model_name": "bert"}, "analysis", None, "fp32, AdamW"),
+        ({"model_name": "bert", "seq_len": 64, "precision": "bf16"}, "analysis", "64 tokens", "bf16, AdamW"),
+        ({"model_name": "bert", "seq_lens": [64, 128]}, "sweep", "64, 128 tokens", "fp32, AdamW"),
+        ({"model_name": "resnet", "all_gpus": True, "image_size": 96}, "comparison", "96 pixels", "fp32, AdamW"),
+        ({"model_name": "bert", "advise": True}, "advice", None, "fp32, AdamW"),
+    ],
+    ids=["usual", "length", "lengths", "all GPUs", "advice"],
+)
+def test_a_list_tells_what_was_asked(idle_jobs, asked, kind, sample, recipe):
+    jobs = idle_jobs()
+    client = create_app(jobs, Settings()).test_client()
+
+    client.post("/jobs", json={**asked, "batch_size": 24})
+
+    listed = client.get("/jobs").json["jobs"][0]
+    assert (listed["kind"], listed["sample_words"], listed["recipe_words"]) == (kind, sample, recipe)
+    assert listed["current_batch_size"] == 24
 
 
 def test_a_job_left_for_a_device_that_is_gone_does_not_wait_for_ever(idle_jobs):

@@ -207,6 +207,7 @@ def test_only_configured_sites_may_read_answers(client_of):
     ]
 
     assert friend.headers["Access-Control-Allow-Origin"] == ORIGIN
+    assert "Retry-After" in friend.headers["Access-Control-Expose-Headers"]
     assert "Origin" in friend.headers["Vary"]
     for answer in (*strangers, client.get("/models")):
         assert "Access-Control-Allow-Origin" not in answer.headers

@@ -3,6 +3,7 @@
 //   node scripts/figures.mjs
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
+import { cpus, loadavg, totalmem } from "node:os";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -20,6 +21,8 @@ const TRIALS = 200;
 const LONGEST_TASK_MS = 200;
 const LARGEST_SHIFT = 0.02;
 const SLOWDOWN = 4;
+// The browser has tabs of its own; our page says by this which thread is its.
+const MARK = "memorymark-figures";
 
 const analysis = data("bert-a10");
 const timed = analysis.trials.find((trial) => trial.breakdown);
@@ -104,6 +107,13 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
 });
 
+const version = (name) => JSON.parse(readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url))).version;
+const [processor, memory] = [cpus(), Math.round(totalmem() / 2 ** 30)];
+console.log(`${new Date().toISOString()} · ${processor.length} x ${processor[0].model}, ${memory} GiB, load ${loadavg()[0].toFixed(1)}`);
+console.log(
+  `Chromium ${browser.version()} · Node ${process.versions.node} · ${["react", "recharts", "vite"].map((name) => `${name} ${version(name)}`).join(" · ")}`,
+);
+
 async function open(path, slowdown) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await (await page.context().newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: slowdown });
@@ -136,24 +146,26 @@ console.log(
   `first paint ${interactive.painted.toFixed(0)} ms, interactive after ${interactive.ready.toFixed(0)} ms, layout shift ${interactive.shift.toFixed(4)} (processor slowed ${SLOWDOWN}x)`,
 );
 
-// Judged by the processor time of a task: what else runs on the machine does not count.
-await browser.startTracing(undefined, { categories: ["toplevel"] });
+// Judged by the clock, as a person waits. The processor time beside it tells how much of it is the page's own: on a
+// machine that does other work as well, the clock says more.
+await front.close();
+await browser.startTracing(undefined, { categories: ["toplevel", "blink.user_timing"] });
 const busy = await open("/#/job/abc", 1);
 await busy.getByText(`${TRIALS} batch sizes tried`).waitFor({ timeout: 60_000 });
+await busy.evaluate((name) => performance.mark(name), MARK);
 const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
 const threadOf = (event) => `${event.pid}:${event.tid}`;
-const pages = traceEvents.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain");
-const mainThreads = new Set(pages.map(threadOf));
-const tasks = traceEvents.filter((event) => event.name.endsWith("RunTask") && mainThreads.has(threadOf(event)));
+const ours = threadOf(traceEvents.find((event) => event.name === MARK));
+const tasks = traceEvents.filter((event) => event.name.endsWith("RunTask") && threadOf(event) === ours);
 const longest = Math.max(...tasks.map((event) => event.tdur ?? event.dur ?? 0)) / 1000;
 const { wall, shift } = await busy.evaluate(() => ({
   wall: Math.max(0, ...window.tasks.map(([, duration]) => duration)),
   shift: window.shift,
 }));
 console.log(
-  `${TRIALS} trials: longest task ${longest.toFixed(0)} ms of processor time (${wall.toFixed(0)} ms on the clock), layout shift ${shift.toFixed(4)}`,
+  `${TRIALS} trials: longest task ${wall.toFixed(0)} ms of at most ${LONGEST_TASK_MS} ms (${longest.toFixed(0)} ms of processor time), layout shift ${shift.toFixed(4)}`,
 );
 await browser.close();
 server.closeAllConnections();
 server.close();
-process.exit(longest > LONGEST_TASK_MS || shift > LARGEST_SHIFT || interactive.shift > LARGEST_SHIFT ? 1 : 0);
+process.exit(wall > LONGEST_TASK_MS || shift > LARGEST_SHIFT || interactive.shift > LARGEST_SHIFT ? 1 : 0);

@@ -36,6 +36,18 @@ const QUESTIONS = {
   gpus: { model_name: "bert", all_gpus: true },
   lengths: { model_name: "bert", gpu: "a10", seq_lens: [64, 128, 512] },
 };
+/** What transformers writes for a decoder of 1.2 billion parameters. */
+const LLAMA = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 2048,
+  intermediate_size: 8192,
+  num_hidden_layers: 16,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  vocab_size: 128256,
+  tie_word_embeddings: true,
+};
 const ids = {};
 const idOf = async (name) => (ids[name] ??= await finished(QUESTIONS[name]));
 
@@ -57,13 +69,27 @@ const STATES = {
   empty: async (page) => {
     await page.route("**/jobs?*", (route) => route.fulfill({ json: { status: "success", jobs: [], next: null } }));
     await page.goto(`${address}/#/`);
-    await waitFor(page, "NVIDIA A10").catch(() => undefined);
-    await page.waitForTimeout(500);
+    await waitFor(page, "Predicted: the server has no such GPU");
   },
   form: async (page) => {
     await page.goto(`${address}/#/`);
-    await page.getByRole("button", { name: "Advanced" }).click();
+    await page.getByRole("button", { name: "More options" }).click();
     await page.getByRole("combobox", { name: "GPU" }).click();
+  },
+  config: async (page) => {
+    await page.goto(`${address}/#/`);
+    await page.getByRole("button", { name: "Paste a config.json" }).click();
+    const config = page.getByRole("textbox", { name: "config.json" });
+    await config.fill(JSON.stringify(LLAMA, null, 2));
+    await config.evaluate((field) => field.scrollTo(0, 0));
+    await page.getByRole("radio", { name: /bf16/ }).click();
+    await page.getByRole("textbox", { name: "Sequence length" }).fill("512, 1024, 2048");
+  },
+  // Before the others leave cancelled jobs behind.
+  history: async (page) => {
+    for (const name of Object.keys(QUESTIONS)) await idOf(name);
+    await page.goto(`${address}/#/history`);
+    await page.getByRole("checkbox").nth(1).waitFor();
   },
   answer: async (page) => page.goto(`${address}/#/job/${await idOf("bert")}`),
   "no-faster": async (page) => page.goto(`${address}/#/job/${await idOf("resnet")}`),
@@ -94,6 +120,7 @@ const STATES = {
     cleanup.push(...before, job.id);
     await page.goto(`${address}/#/job/${job.id}`);
     await waitFor(page, "in line");
+    await waitFor(page, "Samples per second, as soon as");
   },
   cancelled: async (page) => {
     const before = await busy();
@@ -118,11 +145,6 @@ const STATES = {
     await page.goto(`${address}/#/compare?ids=${list.join(",")}`);
   },
   "compare-empty": async (page) => page.goto(`${address}/#/compare`),
-  history: async (page) => {
-    for (const name of Object.keys(QUESTIONS)) await idOf(name);
-    await page.goto(`${address}/#/history`);
-    await page.getByRole("checkbox").nth(1).waitFor();
-  },
   error: async (page) => {
     await refuse(page);
     await askFromForm(page);

@@ -9,6 +9,7 @@ import {
   memoryColumns,
   partsShown,
   roundTicks,
+  stacked,
   thinned,
   throughputPoints,
 } from "../src/logic/chart-data";
@@ -30,6 +31,16 @@ describe("chart data", () => {
       const sum =
         PARTS.reduce((total, part) => total + (column[part.name] ?? 0), 0) + (column.whole ?? 0) + (column.failed ?? 0);
       expect(sum).toBeCloseTo(column.total, 6);
+    }
+  });
+
+  it("draws the parts of a column from the bottom to its top without a gap", () => {
+    for (const column of answerColumns(analysis).filter((one) => one.failed === undefined)) {
+      const layers = stacked(column);
+      expect(layers[0]?.from).toBe(0);
+      layers.slice(1).forEach((layer, index) => expect(layer.from).toBe(layers[index]!.to));
+      expect(layers.at(-1)?.to).toBeCloseTo(column.total, 6);
+      expect(layers.some(({ part }) => part.name === "other_processes_bytes")).toBe(false);
     }
   });
 

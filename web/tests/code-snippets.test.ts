@@ -25,6 +25,14 @@ describe("code to copy", () => {
     expect(code({})["Transformers"]).not.toContain("bf16");
   });
 
+  it("imports what an 8-bit optimizer comes from", () => {
+    const { PyTorch, Transformers } = code({ optimizer: "adamw8bit" });
+    expect(PyTorch).toMatch(/^import bitsandbytes as bnb\n/);
+    expect(PyTorch).toContain("bnb.optim.AdamW8bit(model.parameters())");
+    expect(Transformers).toContain('optim="adamw_bnb_8bit"');
+    expect(code({})["PyTorch"]).toContain("torch.optim.AdamW(model.parameters())");
+  });
+
   it("has the rest of the recipe", () => {
     const all = code({ fused: true, gradient_checkpointing: true, accumulation_steps: 4, tf32: true, compile: true });
     expect(all["PyTorch"]).toContain("AdamW(model.parameters(), fused=True)");

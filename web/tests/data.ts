@@ -15,6 +15,10 @@ export const bert: Model = {
   type: "nlp",
   huggingface_id: "google-bert/bert-base-uncased",
   parameters: 109_483_778,
+  task: "sequence-classification",
+  sample_unit: "tokens",
+  sample_size: 128,
+  max_sample_size: 512,
 };
 
 export const resnet: Model = {
@@ -24,6 +28,10 @@ export const resnet: Model = {
   type: "vision",
   huggingface_id: "microsoft/resnet-50",
   parameters: 25_557_032,
+  task: "image-classification",
+  sample_unit: "pixels",
+  sample_size: 224,
+  max_sample_size: 4096,
 };
 
 export const gpu = (id: string, memoryGib: number): Gpu => ({
@@ -45,4 +53,6 @@ export const question: Question = {
   price_per_hour: null,
   all_gpus: false,
   seq_lens: [],
+  advise: false,
+  try_compile: true,
 };

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { JobEvent } from "../src/api/types";
+import { growingLimitGib, limitGib } from "../src/logic/chart-data";
+import { GIB } from "../src/logic/format";
 import { NOTHING_YET, advance, fractionDone } from "../src/logic/job-progress";
-import { events } from "./data";
+import { analysis, events } from "./data";
 
 describe("the progress of a job", () => {
   it("collects trials and lines from its events", () => {
@@ -10,6 +12,18 @@ describe("the progress of a job", () => {
     expect(progress.trials).toHaveLength(events.filter((event) => event.event === "trial").length);
     expect(progress.lines).toHaveLength(events.length);
     expect(progress.lines.find((line) => line.mark === "fails")?.text).toContain("out of memory");
+  });
+
+  it("knows what the search keeps within", () => {
+    const stage = (id: number, data: object): JobEvent => ({ id, event: "stage", at: "", data: { message: "", ...data } });
+    const within = stage(1, { stage: "search", capacity_bytes: 20 * GIB });
+    const progress = advance(NOTHING_YET, [within, stage(2, { stage: "throughput" })]);
+    expect(progress.capacityBytes).toBe(20 * GIB);
+    expect(growingLimitGib(progress.capacityBytes, [])).toBe(20);
+    const trials = analysis.trials.filter((trial) => trial.breakdown);
+    const capacity = analysis.capacity_bytes;
+    expect(growingLimitGib(capacity, trials)).toBeCloseTo(limitGib(analysis), 6);
+    expect(growingLimitGib(null, trials)).toBeNull();
   });
 
   it("is the same whether events come one by one or at once", () => {

@@ -1,9 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, UnreachableError, refusal } from "../src/api/client";
 import type { Job } from "../src/api/types";
-import { askProblem, callProblem, jobProblem } from "../src/logic/problems";
+import { askProblem, awayProblem, callProblem, jobProblem } from "../src/logic/problems";
 
 describe("problems", () => {
+  it("say what a service on another site needs", () => {
+    const page = "https://page.example.org";
+    expect(awayProblem("", page)).toEqual(callProblem(new UnreachableError(false)));
+    expect(awayProblem("/api", page)).toEqual(callProblem(new UnreachableError(false)));
+    expect(awayProblem("https://gpu.example.org", page).text).toContain("--origin https://page.example.org");
+  });
+
   it("say what happened to a call", () => {
     expect(callProblem(new UnreachableError(false)).title).toBe("The server cannot be reached");
     expect(callProblem(new UnreachableError(true)).title).toBe("The server took too long");

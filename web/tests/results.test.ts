@@ -5,7 +5,7 @@ import { analysisReport, escaped } from "../src/logic/html-report";
 import { ranked } from "../src/logic/ranking";
 import { link, parseRoute } from "../src/logic/route";
 import { fromPosition, POSITIONS, toPosition } from "../src/logic/slider-scale";
-import { jobName, matches, summaryWords } from "../src/logic/summary";
+import { askedWords, jobName, matches, summaryWords } from "../src/logic/summary";
 import { analysis, bert, changed, gpu } from "./data";
 
 const contender = (name: string, speed: number | null, cost: number | null): Contender => ({
@@ -83,6 +83,10 @@ describe("a job in a list", () => {
     state: "done",
     model_name: "google-bert/bert-base-uncased",
     target: "a10",
+    kind: "analysis",
+    recipe_words: "bf16, AdamW",
+    sample_words: "512 tokens",
+    current_batch_size: 16,
     headline: {
       gpu_name: "NVIDIA A10",
       source: "predicted",
@@ -96,10 +100,12 @@ describe("a job in a list", () => {
   } as JobSummary;
   it("has a name and an outcome in words", () => {
     expect(jobName(job, [bert], [gpu("a10", 22)])).toBe("BERT base on A10");
+    expect(askedWords(job)).toBe("bf16, AdamW · 512 tokens · batch 16 today");
     expect(summaryWords(job)).toBe("use 244 · maximum 266 · 1.54x · predicted");
   });
   it("is found by all words of a search", () => {
     expect(matches(job, "BERT base on A10", "bert a10")).toBe(true);
+    expect(matches(job, "BERT base on A10", "bf16 512")).toBe(true);
     expect(matches(job, "BERT base on A10", "bert h100")).toBe(false);
     expect(matches(job, "BERT base on A10", "")).toBe(true);
   });

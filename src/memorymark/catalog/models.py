@@ -9,10 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from memorymark.errors import UsageError
+from memorymark.models.tasks import TASKS
 
 FOLDER = Path(__file__).parent / "architectures"
 # The order of listings.
 FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
+
+LISTED = (
+    "id",
+    "name",
+    "description",
+    "type",
+    "huggingface_id",
+    "parameters",
+    "task",
+    "sample_unit",
+    "sample_size",
+    "max_sample_size",
+)
 
 # How alike two names must be for the one to be meant by the other, and how much less than the most alike one.
 LIKENESS, CLOSE_TO_BEST = 0.6, 0.1
@@ -38,10 +52,14 @@ class ModelEntry:
     sample_size: int
     max_sample_size: int
 
+    @property
+    def sample_unit(self) -> str:
+        """What ``sample_size`` counts."""
+        return TASKS[self.task].units[0]
+
     def to_dict(self) -> dict[str, Any]:
         """What the listings show of it."""
-        shown = ("id", "name", "description", "type", "huggingface_id", "parameters")
-        return {key: getattr(self, key) for key in shown}
+        return {key: getattr(self, key) for key in LISTED}
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorymark.catalog import all_models
 from memorymark.commands import options as o
+from memorymark.models.tasks import TASKS
 
 
 def models(as_json: o.Json = False) -> None:
@@ -12,6 +13,7 @@ def models(as_json: o.Json = False) -> None:
     from memorymark.render.terminal import print_models
 
     if as_json:
-        print_json({"models": [entry.to_dict() for entry in all_models()]})
+        tasks = [task.to_dict() for task in TASKS.values()]
+        print_json({"models": [entry.to_dict() for entry in all_models()], "tasks": tasks})
     else:
         print_models(all_models())

@@ -13,10 +13,12 @@ from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.machine import describe_machine, versions
 from memorymark.question import Question
+from memorymark.recipe import Recipe
 from memorymark.request import Request
 
 Origin = Literal["http", "cli"]
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+Kind = Literal["analysis", "comparison", "sweep", "advice"]
 ErrorKind = Literal["usage", "does_not_fit", "cannot_predict", "worker", "time_limit", "stopped", "internal"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
 # What a list shows of a result without carrying all of it.
@@ -74,6 +76,29 @@ class Job:
         """The GPU it is for, in a word: a name of the catalog, a device here, or all GPUs."""
         target: dict[str, Any] = self.asked["request"]["target"]
         return "all" if self.asked["all_gpus"] else target["gpu"] or target["device"]
+
+    @property
+    def kind(self) -> Kind:
+        """What its answer is: for one GPU and one length, for all GPUs, for several lengths, or what to change."""
+        if self.asked.get("advise"):
+            return "advice"
+        if self.asked["all_gpus"]:
+            return "comparison"
+        return "sweep" if self.asked.get("seq_lens") else "analysis"
+
+    @property
+    def recipe_words(self) -> str:
+        """How it is trained, in a few words."""
+        return Recipe(**self.asked["request"]["recipe"]).describe()
+
+    @property
+    def sample_words(self) -> str | None:
+        """The size of a sample that was asked for, or the sizes; ``None`` for the model's usual one."""
+        request, lengths = self.asked["request"], self.asked.get("seq_lens")
+        if lengths:
+            return f"{', '.join(str(length) for length in lengths)} tokens"
+        sizes = {"seq_len": "tokens", "image_size": "pixels", "audio_seconds": "seconds"}
+        return ", ".join(f"{request[name]} {unit}" for name, unit in sizes.items() if request.get(name)) or None
 
     @property
     def headline(self) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from memorymark.errors import UsageError
 
@@ -24,6 +25,10 @@ class Task:
     units: tuple[str, ...]
     size: int
     small_size: int = 64
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the listings show of it."""
+        return {"id": self.id, "title": self.title, "sample_unit": self.units[0], "sample_size": self.size}
 
 
 TASKS = {

@@ -215,7 +215,7 @@ def print_models(entries: Iterable[ModelEntry]) -> None:
         table.add_section()
         table.add_row(f"[bold]{kind}[/bold]", "", "", f"[bold]{TASKS[task].title}[/bold]")
         for entry in group:
-            sample = f"{entry.sample_size} {TASKS[task].units[0]}"
+            sample = f"{entry.sample_size} {entry.sample_unit}"
             table.add_row(entry.id, f"{entry.parameters:,}", sample, entry.huggingface_id)
     console = make_console()
     console.print(table)

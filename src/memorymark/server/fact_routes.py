@@ -11,6 +11,7 @@ from memorymark.catalog import all_gpus, all_models
 from memorymark.devices import nvml
 from memorymark.history import views
 from memorymark.machine import gpus_here
+from memorymark.models.tasks import TASKS
 from memorymark.server import schemas
 from memorymark.server.jobs import Jobs
 from memorymark.server.metrics import Metrics
@@ -45,7 +46,9 @@ def add_fact_routes(app: OpenAPI, jobs: Jobs, metrics: Metrics, device_kind: str
 
     @app.get("/models", tags=[FACTS], responses=answers(ok=schemas.ModelsAnswer), summary="The models", **GUARDED)
     def models() -> Response:
-        return jsonify(models=[entry.to_dict() for entry in all_models()])
+        return jsonify(
+            models=[entry.to_dict() for entry in all_models()], tasks=[task.to_dict() for task in TASKS.values()]
+        )
 
     @app.get("/gpus", tags=[FACTS], responses=answers(ok=schemas.GpusAnswer), summary="The GPUs", **GUARDED)
     def gpus() -> Response:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from memorymark.catalog import all_models
 from memorymark.cost import Usage
 from memorymark.errors import NotAllowedError, UsageError
-from memorymark.history.job import ErrorKind, Origin, State
+from memorymark.history.job import ErrorKind, Kind, Origin, State
 from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.models.names import read_name
 from memorymark.models.tasks import TASKS
@@ -31,6 +31,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+SampleUnit = Literal["tokens", "pixels", "seconds"]
 Count = Annotated[int, BeforeValidator(_whole)]
 Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
 
@@ -602,7 +603,7 @@ class Machine(BaseModel):
 
 
 class JobSummary(BaseModel):
-    """A job as lists show it. Times are in ISO 8601, UTC."""
+    """A job as lists show it. Times are in ISO 8601, UTC. ``kind`` is what its result is, or would have been."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -611,6 +612,10 @@ class JobSummary(BaseModel):
     origin: Origin
     model_name: str
     target: str
+    kind: Kind
+    recipe_words: str
+    sample_words: str | None
+    current_batch_size: int
     created_at: str
     started_at: str | None
     finished_at: str | None
@@ -699,7 +704,7 @@ class Health(BaseModel):
 
 
 class ModelView(BaseModel):
-    """A model of the catalog."""
+    """A model of the catalog, and the size of a sample that is usual for it and that it takes at the most."""
 
     id: str
     name: str
@@ -707,12 +712,26 @@ class ModelView(BaseModel):
     type: str
     huggingface_id: str
     parameters: int
+    task: str
+    sample_unit: SampleUnit
+    sample_size: int
+    max_sample_size: int
+
+
+class TaskView(BaseModel):
+    """A head that a model can be trained with, and the size of a sample where the model does not say it."""
+
+    id: str
+    title: str
+    sample_unit: SampleUnit
+    sample_size: int
 
 
 class ModelsAnswer(BaseModel):
-    """The model catalog."""
+    """The model catalog, and what models can be trained for."""
 
     models: list[ModelView]
+    tasks: list[TaskView]
 
 
 class GpuView(BaseModel):

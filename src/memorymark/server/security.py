@@ -60,6 +60,7 @@ def protect(app: Flask, settings: Settings) -> None:
             response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
             response.headers["Access-Control-Allow-Methods"] = "GET, POST, DELETE, OPTIONS"
             response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Last-Event-ID"
+            response.headers["Access-Control-Expose-Headers"] = "Location, Retry-After"
             response.headers["Access-Control-Max-Age"] = "600"
         return response
 

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/client";
-import type { Analysis, Job } from "../api/types";
+import type { Analysis, Job, Request } from "../api/types";
 import { SYNTHETIC } from "../logic/analysis";
 import { bytes, parameters, percent, seconds, when } from "../logic/format";
 import { NOTHING_YET, advance } from "../logic/job-progress";
@@ -19,7 +19,7 @@ export function HowFound({ job, analysis }: { job: Job; analysis: Analysis }) {
     ],
     [
       "Model",
-      `${parameters(info.parameters)} parameters, samples of ${analysis.sample}${analysis.small ? ", a small stand-in" : ""}`,
+      `${parameters(info.parameters)} parameters, samples of ${analysis.sample}${analysis.small ? ", a small stand-in" : ""}${modelWords(analysis.request)}`,
     ],
     [
       "Versions",
@@ -57,6 +57,17 @@ export function HowFound({ job, analysis }: { job: Job; analysis: Analysis }) {
   );
 }
 
+/** What was said of the model besides its name. */
+function modelWords({ config, task, revision }: Request): string {
+  return [
+    ...(config ? ["built from the config that was given"] : []),
+    ...(task ? [`task ${task}`] : []),
+    ...(revision ? [`revision ${revision}`] : []),
+  ]
+    .map((words) => `, ${words}`)
+    .join("");
+}
+
 function sourceWords(analysis: Analysis): string {
   if (analysis.source === "measured") return `Measured on ${analysis.gpu_name}: every number comes from steps that ran`;
   return `Predicted for ${analysis.gpu_name}: nothing ran on one`;
@@ -76,7 +87,7 @@ function notes(analysis: Analysis): string[] {
         ]
       : []),
     ...(analysis.device === "cpu" ? ["No GPU was used: the model was really trained on the CPU."] : []),
-    "Memory does not depend on the values of the weights, so they are random and nothing is downloaded.",
+    "Memory does not depend on the values of the weights, so they are random and none are downloaded.",
   ];
 }
 

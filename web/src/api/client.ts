@@ -1,7 +1,19 @@
 // Calls to the service, and the two ways in which they fail.
 import { firstOf } from "./signals";
 import { askForToken, tokenState } from "./token";
-import type { ErrorKind, Gpu, Health, Job, JobAnswer, JobBody, JobEvent, JobSummary, Model, State } from "./types";
+import type {
+  ErrorKind,
+  Gpu,
+  Health,
+  Job,
+  JobAnswer,
+  JobBody,
+  JobEvent,
+  JobSummary,
+  Model,
+  State,
+  Task,
+} from "./types";
 
 export const API_URL = (import.meta.env?.VITE_API_URL ?? "").replace(/\/+$/, "");
 const TIMEOUT_MS = 20_000;
@@ -76,7 +88,7 @@ type Abortable = { signal?: AbortSignal };
 
 export const api = {
   health: ({ signal }: Abortable = {}) => call<Health>("GET", "/health", { signal }),
-  models: async ({ signal }: Abortable = {}) => (await call<{ models: Model[] }>("GET", "/models", { signal })).models,
+  models: ({ signal }: Abortable = {}) => call<{ models: Model[]; tasks: Task[] }>("GET", "/models", { signal }),
   gpus: async ({ signal }: Abortable = {}) => (await call<{ gpus: Gpu[] }>("GET", "/gpus", { signal })).gpus,
   submit: (body: JobBody) => call<JobAnswer>("POST", "/jobs", { body }),
   job: async (id: string, { signal }: Abortable = {}): Promise<Job> =>

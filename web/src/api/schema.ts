@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/advise": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Find what to change about a training and wait for the advice */
+        post: operations["advise_advise_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs": {
         parameters: {
             query?: never;
@@ -116,7 +133,7 @@ export interface paths {
         /** Past jobs */
         get: operations["list_jobs_jobs_get"];
         put?: never;
-        /** Ask for an analysis without waiting */
+        /** Ask for an analysis, or advice, without waiting */
         post: operations["submit_jobs_post"];
         delete?: never;
         options?: never;
@@ -268,15 +285,17 @@ export interface components {
         };
         /**
          * ModelsAnswer
-         * @description The model catalog.
+         * @description The model catalog, and what models can be trained for.
          */
         ModelsAnswer: {
             /** Models */
             models: components["schemas"]["ModelView"][];
+            /** Tasks */
+            tasks: components["schemas"]["TaskView"][];
         };
         /**
          * ModelView
-         * @description A model of the catalog.
+         * @description A model of the catalog, and the size of a sample that is usual for it and that it takes at the most.
          */
         ModelView: {
             /** Id */
@@ -291,6 +310,34 @@ export interface components {
             huggingface_id: string;
             /** Parameters */
             parameters: number;
+            /** Task */
+            task: string;
+            /**
+             * Sample Unit
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
+            /** Sample Size */
+            sample_size: number;
+            /** Max Sample Size */
+            max_sample_size: number;
+        };
+        /**
+         * TaskView
+         * @description A head that a model can be trained with, and the size of a sample where the model does not say it.
+         */
+        TaskView: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            /**
+             * Sample Unit
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
+            /** Sample Size */
+            sample_size: number;
         };
         /**
          * GpusAnswer
@@ -527,7 +574,7 @@ export interface components {
              * Optimizer
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
             /** Fused */
             fused: boolean;
             /** Gradient Checkpointing */
@@ -549,6 +596,12 @@ export interface components {
             channels_last: boolean;
             /** Lora */
             lora: number;
+            /**
+             * Attention
+             * @default auto
+             * @enum {string}
+             */
+            attention: "auto" | "eager" | "sdpa";
         };
         /**
          * RequestView
@@ -741,7 +794,7 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
             /**
              * Fused
              * @default false
@@ -753,6 +806,13 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Attention
+             * @description How transformers computes it; auto is its own choice.
+             * @default auto
+             * @enum {string}
+             */
+            attention: "auto" | "eager" | "sdpa";
             /**
              * Gradient Checkpointing
              * @default false
@@ -873,6 +933,376 @@ export interface components {
             time_limit: number | null;
         };
         /**
+         * AdviseAnswer
+         * @description What POST /advise answers.
+         */
+        AdviseAnswer: {
+            /**
+             * Status
+             * @constant
+             */
+            status: "success";
+            /** Job Id */
+            job_id: string;
+            data: components["schemas"]["Advice"];
+        };
+        /**
+         * Advice
+         * @description What to change, the best first. The numbers at the top are those of the best option.
+         */
+        Advice: {
+            /** Model Name */
+            model_name: string;
+            /** Gpu Name */
+            gpu_name: string;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            /** Verdict */
+            verdict: string;
+            /** Fits Today */
+            fits_today: boolean;
+            /** Worth Changing */
+            worth_changing: boolean;
+            /** Current Batch Size */
+            current_batch_size: number;
+            /** Recommended Batch Size */
+            recommended_batch_size: number | null;
+            /** Max Batch Size */
+            max_batch_size: number | null;
+            /** Speedup */
+            speedup: number | null;
+            /** Cost Savings Per Run */
+            cost_savings_per_run: number | null;
+            /** Cost Savings Annual */
+            cost_savings_annual: number | null;
+            recipe: components["schemas"]["RecipeView"];
+            today: components["schemas"]["Today"];
+            /** Options */
+            options: components["schemas"]["OptionView"][];
+            /** Refused */
+            refused: components["schemas"]["RefusedView"][];
+            /** Margin */
+            margin: number;
+            usage: components["schemas"]["UsageView"];
+            price: components["schemas"]["Price"] | null;
+            /** Sample */
+            sample: string;
+            /** Small */
+            small: boolean;
+            /** Unknown Operations */
+            unknown_operations: string[];
+            /** Versions */
+            versions: {
+                [key: string]: string;
+            };
+            /** Seconds */
+            seconds: {
+                [key: string]: number;
+            };
+            request: components["schemas"]["RequestView"];
+            info: components["schemas"]["ProbeInfo"];
+        };
+        /**
+         * ChangeCost
+         * @description What a change costs, in words.
+         */
+        ChangeCost: {
+            /** Change */
+            change: string;
+            /** Cost */
+            cost: string;
+        };
+        /**
+         * CodeView
+         * @description The same recipe as code for three libraries.
+         */
+        CodeView: {
+            /** Pytorch */
+            pytorch: string;
+            /** Transformers */
+            transformers: string;
+            /** Lightning */
+            lightning: string;
+        };
+        /**
+         * OptionView
+         * @description One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there.
+         */
+        OptionView: {
+            /** Changes */
+            changes: string[];
+            /** Title */
+            title: string;
+            recipe: components["schemas"]["RecipeView"];
+            /** Recipe In Words */
+            recipe_in_words: string;
+            /** Batch Size */
+            batch_size: number;
+            /** Accumulation Steps */
+            accumulation_steps: number;
+            /** Seq Len */
+            seq_len: number | null;
+            /** Max Batch Size */
+            max_batch_size: number | null;
+            predicted: components["schemas"]["Trial"] | null;
+            measured: components["schemas"]["Trial"] | null;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            /** Gain */
+            gain: number | null;
+            /** Predicted Gain */
+            predicted_gain: number | null;
+            /** Samples Per Second */
+            samples_per_second: number | null;
+            /** At Todays Batch */
+            at_todays_batch: number | null;
+            /** Memory Gb */
+            memory_gb: number;
+            /** Usd Per Million Samples */
+            usd_per_million_samples: number | null;
+            /** Cost Savings Per Run */
+            cost_savings_per_run: number | null;
+            /** Cost Savings Annual */
+            cost_savings_annual: number | null;
+            /** Costs */
+            costs: components["schemas"]["ChangeCost"][];
+            /** Learning Rate */
+            learning_rate: string;
+            code: components["schemas"]["CodeView"];
+        };
+        /**
+         * RefusedView
+         * @description Changes that were looked at and lead nowhere.
+         */
+        RefusedView: {
+            /** Changes */
+            changes: string[];
+            /** Title */
+            title: string;
+            /** Why */
+            why: string;
+        };
+        /**
+         * Today
+         * @description Today's training; nothing where it does not fit.
+         */
+        Today: {
+            predicted: components["schemas"]["Trial"] | null;
+            measured: components["schemas"]["Trial"] | null;
+            /** Usd Per Million Samples */
+            usd_per_million_samples: number | null;
+        };
+        /**
+         * AdviseBody
+         * @description The same, as it is trained today.
+         */
+        AdviseBody: {
+            /**
+             * Model Name
+             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
+             * @default null
+             */
+            model_name: string | null;
+            /**
+             * Config
+             * @description The content of a model's config.json, at most 256 KiB.
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Task
+             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
+             * @default null
+             */
+            task: string | null;
+            /**
+             * Revision
+             * @description Branch, tag or commit of a Hugging Face model.
+             * @default null
+             */
+            revision: string | null;
+            /**
+             * Trust Remote Code
+             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
+             * @default false
+             */
+            trust_remote_code: boolean;
+            /**
+             * Gpu
+             * @description Predict for this GPU of GET /gpus.
+             * @default null
+             */
+            gpu: string | null;
+            /**
+             * Device
+             * @description Measure on this device of the server; auto takes a GPU, or predicts where there is none.
+             * @default auto
+             */
+            device: string;
+            /**
+             * Precision
+             * @default fp32
+             * @enum {string}
+             */
+            precision: "fp32" | "bf16" | "fp16";
+            /**
+             * Optimizer
+             * @default adamw
+             * @enum {string}
+             */
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            /**
+             * Fused
+             * @default false
+             */
+            fused: boolean;
+            /**
+             * Lora
+             * @description Rank of the LoRA adapters that are trained; 0 for none.
+             * @default 0
+             */
+            lora: number;
+            /**
+             * Attention
+             * @description How transformers computes it; auto is its own choice.
+             * @default auto
+             * @enum {string}
+             */
+            attention: "auto" | "eager" | "sdpa";
+            /**
+             * Gradient Checkpointing
+             * @default false
+             */
+            gradient_checkpointing: boolean;
+            /**
+             * Compile
+             * @default false
+             */
+            compile: boolean;
+            /**
+             * Channels Last
+             * @default false
+             */
+            channels_last: boolean;
+            /**
+             * Tf32
+             * @default false
+             */
+            tf32: boolean;
+            /**
+             * Eval Mode
+             * @default false
+             */
+            eval_mode: boolean;
+            /**
+             * Loss
+             * @default model
+             * @enum {string}
+             */
+            loss: "model" | "mean";
+            /**
+             * Accumulate
+             * @description Batches per optimizer step.
+             * @default 1
+             */
+            accumulate: number;
+            /**
+             * Seq Len
+             * @description Tokens of a sequence.
+             * @default null
+             */
+            seq_len: number | null;
+            /**
+             * Image Size
+             * @description Pixels of a side.
+             * @default null
+             */
+            image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Seconds of a sound.
+             * @default null
+             */
+            audio_seconds: number | null;
+            /**
+             * Small
+             * @description A few-layer stand-in for the model.
+             * @default null
+             */
+            small: boolean | null;
+            /**
+             * Batch Size
+             * @description The batch size of today.
+             * @default 16
+             */
+            batch_size: number;
+            /**
+             * Max Batch
+             * @description Look no further than this.
+             * @default null
+             */
+            max_batch: number | null;
+            /**
+             * Memory Gib
+             * @description Cap what the allocator may use, in GiB.
+             * @default null
+             */
+            memory_gib: number | null;
+            /**
+             * Margin
+             * @description Part of the memory to leave free.
+             * @default 0.05
+             */
+            margin: number;
+            /**
+             * Price Per Hour
+             * @description Dollars; the catalog's if left out.
+             * @default null
+             */
+            price_per_hour: number | null;
+            /**
+             * Hours Per Run
+             * @default 2
+             */
+            hours_per_run: number;
+            /**
+             * Runs Per Year
+             * @default 100
+             */
+            runs_per_year: number;
+            /**
+             * People
+             * @default 1
+             */
+            people: number;
+            /**
+             * Fresh
+             * @description Work it out again even if the answer is already there.
+             * @default false
+             */
+            fresh: boolean;
+            /**
+             * Time Limit
+             * @description Seconds the work may take.
+             * @default null
+             */
+            time_limit: number | null;
+            /**
+             * Try Compile
+             * @description Also run torch.compile, where there is a GPU: a minute or more.
+             * @default true
+             */
+            try_compile: boolean;
+        };
+        /**
          * JobAnswer
          * @description What the calls about one job answer; ``reused`` says that an earlier job had the answer already.
          */
@@ -980,6 +1410,17 @@ export interface components {
             model_name: string;
             /** Target */
             target: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "analysis" | "comparison" | "sweep" | "advice";
+            /** Recipe Words */
+            recipe_words: string;
+            /** Sample Words */
+            sample_words: string | null;
+            /** Current Batch Size */
+            current_batch_size: number;
             /** Created At */
             created_at: string;
             /** Started At */
@@ -1000,7 +1441,7 @@ export interface components {
             };
             machine: components["schemas"]["Machine"];
             /** Result */
-            result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | null;
+            result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | components["schemas"]["Advice"] | null;
         };
         /**
          * LengthView
@@ -1066,6 +1507,16 @@ export interface components {
             all_gpus: boolean;
             /** Seq Lens */
             seq_lens: number[];
+            /**
+             * Advise
+             * @default false
+             */
+            advise: boolean;
+            /**
+             * Try Compile
+             * @default true
+             */
+            try_compile: boolean;
         };
         /**
          * Sweep
@@ -1164,7 +1615,7 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
             /**
              * Fused
              * @default false
@@ -1176,6 +1627,13 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Attention
+             * @description How transformers computes it; auto is its own choice.
+             * @default auto
+             * @enum {string}
+             */
+            attention: "auto" | "eager" | "sdpa";
             /**
              * Gradient Checkpointing
              * @default false
@@ -1305,6 +1763,18 @@ export interface components {
              * @description Several lengths, each with its largest batch.
              */
             seq_lens?: number[];
+            /**
+             * Advise
+             * @description Ask what to change: recipes ranked by what they gain.
+             * @default false
+             */
+            advise: boolean;
+            /**
+             * Try Compile
+             * @description With advise: also run torch.compile, where there is a GPU.
+             * @default true
+             */
+            try_compile: boolean;
         };
         /**
          * JobsAnswer
@@ -1323,7 +1793,7 @@ export interface components {
         };
         /**
          * JobSummary
-         * @description A job as lists show it. Times are in ISO 8601, UTC.
+         * @description A job as lists show it. Times are in ISO 8601, UTC. ``kind`` is what its result is, or would have been.
          */
         JobSummary: {
             /** Id */
@@ -1342,6 +1812,17 @@ export interface components {
             model_name: string;
             /** Target */
             target: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "analysis" | "comparison" | "sweep" | "advice";
+            /** Recipe Words */
+            recipe_words: string;
+            /** Sample Words */
+            sample_words: string | null;
+            /** Current Batch Size */
+            current_batch_size: number;
             /** Created At */
             created_at: string;
             /** Started At */
@@ -1657,6 +2138,129 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AnalyzeAnswer"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    advise_advise_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdviseBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdviseAnswer"];
                 };
             };
             /** @description Bad Request */

@@ -3,6 +3,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type Advice = Schemas["Advice"];
 export type Analysis = Schemas["Analysis"];
 export type Breakdown = Schemas["Breakdown"];
 export type Comparison = Schemas["Comparison"];
@@ -22,11 +23,13 @@ export type Trial = Schemas["Trial"];
 export type Usage = Schemas["UsageView"];
 
 export type Sweep = Schemas["Sweep"];
+export type Task = Schemas["TaskView"];
 export type Result = Analysis | Comparison | Sweep;
 
 export type State = JobSummary["state"];
 export type ErrorKind = NonNullable<JobSummary["error_kind"]>;
 export type Source = Analysis["source"];
+export type SampleUnit = Model["sample_unit"];
 export type Precision = Recipe["precision"];
 export type Optimizer = Recipe["optimizer"];
 
@@ -41,6 +44,11 @@ export function isComparison(result: Result): result is Comparison {
 /** The same training at several lengths. */
 export function isSweep(result: Result): result is Sweep {
   return "lengths" in result;
+}
+
+/** What to change. */
+export function isAdvice(result: Result | Advice): result is Advice {
+  return "verdict" in result;
 }
 
 export function isFinished(state: State): boolean {

@@ -36,7 +36,7 @@ export function ChartFrame({ label, legend, isEmpty, emptyText, table, children 
       </ul>
       <div role="img" aria-label={isEmpty ? emptyText : label} className="relative h-64 text-xs">
         {children}
-        {isEmpty && <p className="absolute inset-0 grid place-items-center pb-8 text-sm text-faint">{emptyText}</p>}
+        {isEmpty && <p className="absolute inset-0 grid place-items-center px-12 pb-8 text-center text-sm text-faint">{emptyText}</p>}
       </div>
       <details className="mt-3 text-sm" onToggle={(event) => setHasTable(event.currentTarget.open)}>
         <summary className="inline-flex min-h-8 items-center rounded text-xs text-soft underline hover:text-ink">

@@ -16,7 +16,7 @@ import { count, perSecond, short } from "../logic/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
-import { AXIS, GRID, rem } from "./look";
+import { AXIS, BATCH_LABEL, GRID, rem } from "./look";
 
 const LINE = "#7cc0ff";
 const TODAY = "#ff6b6b";
@@ -32,6 +32,8 @@ interface ThroughputChartProps {
   thrashing?: readonly number[];
   /** While trials still arrive, the legend holds all that may come, so that nothing moves. */
   isGrowing?: boolean;
+  /** Whether intervals will come, as with predictions. */
+  hasIntervals?: boolean;
 }
 
 /** Samples per second by batch size, with the band of the best 5 % and what the true numbers should lie between. */
@@ -41,6 +43,7 @@ export const ThroughputChart = memo(function ThroughputChart({
   recommended,
   thrashing = NONE,
   isGrowing = false,
+  hasIntervals = points.some((point) => point.between),
 }: ThroughputChartProps) {
   const shown = useMemo(() => thinned(points, MOST_POINTS), [points]);
   const band = fastBand(points, thrashing);
@@ -52,7 +55,7 @@ export const ThroughputChart = memo(function ThroughputChart({
   return (
     <ChartFrame
       label={describe(points, recommended)}
-      legend={legendOf(points, Boolean(best), Boolean(now) || isGrowing)}
+      legend={legendOf(Boolean(best), Boolean(now) || isGrowing, hasIntervals)}
       isEmpty={points.length === 0}
       emptyText="Samples per second, as soon as batch sizes are timed"
       table={() => <ThroughputTable points={points} thrashing={thrashing} />}
@@ -73,7 +76,8 @@ export const ThroughputChart = memo(function ThroughputChart({
             interval={0}
             {...AXIS}
             tickFormatter={count}
-            label={{ value: "batch size", position: "bottom", offset: -2, fill: "#b4b4b4", fontSize: "0.75rem" }}
+            height={rem(1.875)}
+            label={BATCH_LABEL}
           />
           <YAxis
             {...AXIS}
@@ -100,12 +104,12 @@ export const ThroughputChart = memo(function ThroughputChart({
             activeDot={false}
           />
           {band && <ReferenceArea y1={band[0]} y2={band[1]} fill={BEST} fillOpacity={0.22} />}
-          {best && <ReferenceLine x={best.batch} stroke={BEST} strokeDasharray="4 4" />}
+          {best && <ReferenceLine x={best.batch} stroke={BEST} strokeDasharray="4 4" strokeWidth={rem(0.0625)} />}
           <Line
             dataKey="speed"
             type="monotone"
             stroke={LINE}
-            strokeWidth={2.5}
+            strokeWidth={rem(0.16)}
             dot={(dot: DotProps) => <PointDot key={dot.payload.batch} {...dot} color={colorOf(dot.payload.batch)} />}
             isAnimationActive={false}
           />
@@ -124,17 +128,24 @@ interface DotProps {
 /** A point of the curve; today's and the recommended one are larger and have a color of their own. */
 function PointDot({ cx, cy, color }: DotProps & { color: string | null }) {
   return (
-    <circle cx={cx} cy={cy} r={color ? 6.5 : 3} fill={color ?? LINE} stroke="#1a1a1a" strokeWidth={color ? 2 : 0} />
+    <circle
+      cx={cx}
+      cy={cy}
+      r={rem(color ? 0.4 : 0.19)}
+      fill={color ?? LINE}
+      stroke="#1a1a1a"
+      strokeWidth={color ? rem(0.125) : 0}
+    />
   );
 }
 
-function legendOf(points: readonly ThroughputPoint[], hasBest: boolean, hasNow: boolean): LegendEntry[] {
+function legendOf(hasBest: boolean, hasNow: boolean, hasIntervals: boolean): LegendEntry[] {
   return [
     { label: "Samples per second", color: LINE },
     ...(hasNow ? [{ label: "Today", color: TODAY }] : []),
     ...(hasBest ? [{ label: "Recommended", color: BEST }] : []),
     { label: "Within 5 % of the best", color: "#12663f" },
-    ...(points.some((point) => point.between) ? [{ label: "Where the true number should lie", color: INTERVAL }] : []),
+    ...(hasIntervals ? [{ label: "Where the true number should lie", color: INTERVAL }] : []),
   ];
 }
 

@@ -7,6 +7,15 @@ export const AXIS = {
 
 export const GRID = { stroke: "#2b2b2b", vertical: false } as const;
 
+/** What stands below an x axis; room for the numbers grows with them. */
+export const BATCH_LABEL = {
+  value: "batch size",
+  position: "bottom",
+  offset: -2,
+  fill: "#b4b4b4",
+  fontSize: "0.75rem",
+} as const;
+
 const PIXELS_PER_REM = parseFloat(getComputedStyle(document.documentElement).fontSize);
 
 /** Pixels of so many rem: room for texts, which are larger on large screens. */

@@ -11,6 +11,7 @@ import { AnalyzeAnother } from "../running/AnalyzeAnother";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { Badge } from "../ui/Badge";
+import { BarCell } from "../ui/BarCell";
 import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { SegmentField } from "../ui/fields";
@@ -101,7 +102,7 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
         </thead>
         <tbody>
           {gpus.map((gpu, index) => (
-            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2">
+            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2 [&>td]:whitespace-nowrap">
               <td className="w-8 text-right text-faint">{index + 1}</td>
               <td>
                 <GpuName job={job} gpu={gpu} comparison={comparison} />
@@ -154,29 +155,6 @@ function GpuName({ job, gpu, comparison }: { job: Job; gpu: Contender; compariso
       )}
       {comparison.fastest === gpu.gpu && <Badge tone="good">fastest</Badge>}
       {comparison.cheapest === gpu.gpu && <Badge tone="good">cheapest</Badge>}
-    </span>
-  );
-}
-
-interface BarCellProps {
-  value: number | null;
-  most: number;
-  words: (value: number) => string;
-  color: string;
-  nothing: string;
-}
-
-function BarCell({ value, most, words, color, nothing }: BarCellProps) {
-  if (value === null) return <span className="text-faint">{nothing}</span>;
-  return (
-    <span className="flex items-center gap-3">
-      <span className="w-14 shrink-0 text-right tabular-nums">{words(value)}</span>
-      <span aria-hidden="true" className="h-2 grow rounded-full bg-raised">
-        <span
-          className={`block h-full rounded-full ${color}`}
-          style={{ width: `${most > 0 ? (100 * value) / most : 0}%` }}
-        />
-      </span>
     </span>
   );
 }

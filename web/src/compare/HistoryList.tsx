@@ -2,7 +2,7 @@ import type { JobSummary } from "../api/types";
 import { useJobNames } from "../hooks/use-job-names";
 import { ago, count, dollars, speedup, when } from "../logic/format";
 import { link } from "../logic/route";
-import { isComparable, summaryWords } from "../logic/summary";
+import { askedWords, isComparable } from "../logic/summary";
 import { SourceBadge, StateBadge } from "../ui/Badge";
 
 interface HistoryListProps {
@@ -13,7 +13,7 @@ interface HistoryListProps {
 
 /** Jobs, the latest first: columns where there is room, lines where there is not. */
 export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
-  const { nameOf } = useJobNames();
+  const { nameOf, outcomeOf } = useJobNames();
   return (
     <ul className="card divide-y divide-line overflow-hidden">
       {jobs.map((job) => (
@@ -34,13 +34,14 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
           >
             <span className="min-w-0">
               <span className="block truncate font-medium">{nameOf(job)}</span>
-              <span className="block truncate text-xs text-soft lg:hidden">{summaryWords(job)}</span>
+              <span className="block truncate text-xs text-soft lg:hidden">{outcomeOf(job)}</span>
+              <span className="block truncate text-xs text-faint lg:hidden">{askedWords(job)}</span>
               <span className="hidden truncate text-xs text-faint lg:block" title={when(job.created_at)}>
-                {ago(job.created_at)} · {job.id}
+                {ago(job.created_at)} · {askedWords(job)} · {job.id}
                 {job.origin === "cli" ? " · command line" : ""}
               </span>
             </span>
-            <Numbers job={job} />
+            <Numbers job={job} outcome={outcomeOf(job)} />
             <span className="justify-self-end">
               {job.state === "done" && job.headline?.source ? (
                 <SourceBadge source={job.headline.source} />
@@ -55,9 +56,10 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
   );
 }
 
-function Numbers({ job: { headline, error, target } }: { job: JobSummary }) {
-  if (!headline || target === "all") {
-    const text = headline ? `Fastest ${headline.fastest ?? "–"}, cheapest ${headline.cheapest ?? "–"}` : (error ?? "");
+function Numbers({ job: { headline, state, kind }, outcome }: { job: JobSummary; outcome: string }) {
+  if (!headline || kind === "comparison") {
+    // The badge says the same already.
+    const text = state === "done" || state === "failed" ? outcome : "";
     return <span className="col-span-4 hidden truncate text-sm text-soft lg:block">{text}</span>;
   }
   return (

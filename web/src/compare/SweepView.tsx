@@ -8,6 +8,8 @@ import { link } from "../logic/route";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
+import { Badge } from "../ui/Badge";
+import { BarCell } from "../ui/BarCell";
 import { Card } from "../ui/Card";
 import { ScrollTable } from "../ui/ScrollTable";
 
@@ -21,7 +23,13 @@ interface SweepViewProps {
 export function SweepView({ job, sweep, model }: SweepViewProps) {
   return (
     <div className="space-y-6">
-      <JobTitle model={model} place={sweep.gpu_name} recipe={sweep.recipe} source={sweep.source}>
+      <JobTitle
+        model={model}
+        place={sweep.gpu_name}
+        recipe={sweep.recipe}
+        sample={job.sample_words ?? undefined}
+        source={sweep.source}
+      >
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard
@@ -47,35 +55,43 @@ export function SweepView({ job, sweep, model }: SweepViewProps) {
 }
 
 function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
+  const fastest = Math.max(...sweep.lengths.map((length) => length.samples_per_second ?? 0));
   return (
     <ScrollTable label="Lengths">
-      <table className="w-full min-w-[36rem] text-right text-sm">
+      <table className="w-full text-right text-sm">
         <caption className="sr-only">Batch sizes and speed by length</caption>
         <thead>
-          <tr className="text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+          <tr className="text-xs text-soft [&>th]:px-1 [&>th]:pb-2 [&>th]:font-medium sm:[&>th]:px-2">
             <th scope="col" className="text-left">
               Tokens
             </th>
-            <th scope="col">Maximum batch</th>
-            <th scope="col">Recommended batch</th>
-            <th scope="col">Samples per second</th>
-            <th scope="col">Lost at batch {count(sweep.planned_batch_size)}</th>
+            <th scope="col">Maximum</th>
+            <th scope="col">Recommended</th>
+            <th scope="col" className="hidden w-2/5 pl-8! text-left sm:table-cell">
+              Samples per second
+            </th>
+            <th scope="col">
+              Lost <span className="hidden sm:inline">at batch {count(sweep.planned_batch_size)}</span>
+            </th>
           </tr>
         </thead>
         <tbody>
           {sweep.lengths.map((length) => (
-            <tr key={length.seq_len} className="border-t border-line [&>td]:px-2 [&>td]:py-2">
-              <th scope="row" className="px-2 text-left font-medium">
-                {length.fits ? (
-                  <a
-                    href={link.job(job.id, length.seq_len)}
-                    className="underline decoration-edge underline-offset-4 hover:decoration-accent"
-                  >
-                    {count(length.seq_len)}
-                  </a>
-                ) : (
-                  count(length.seq_len)
-                )}
+            <tr key={length.seq_len} className="border-t border-line [&>td]:px-1 [&>td]:py-2 [&>td]:whitespace-nowrap sm:[&>td]:px-2">
+              <th scope="row" className="px-1 text-left font-medium sm:px-2">
+                <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+                  {length.fits ? (
+                    <a
+                      href={link.job(job.id, length.seq_len)}
+                      className="underline decoration-edge underline-offset-4 hover:decoration-accent"
+                    >
+                      {count(length.seq_len)}
+                    </a>
+                  ) : (
+                    count(length.seq_len)
+                  )}
+                  {length.seq_len === sweep.plan_for && <Badge tone="good">plan</Badge>}
+                </span>
               </th>
               {length.fits ? (
                 <>
@@ -83,7 +99,15 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
                   <td className="font-semibold text-accent">
                     {length.recommended_batch_size === null ? "none" : count(length.recommended_batch_size)}
                   </td>
-                  <td>{length.samples_per_second === null ? "–" : perSecond(length.samples_per_second)}</td>
+                  <td className="hidden pl-8! sm:table-cell">
+                    <BarCell
+                      value={length.samples_per_second}
+                      most={fastest}
+                      words={perSecond}
+                      color="bg-sky"
+                      nothing="–"
+                    />
+                  </td>
                   <td>{length.lost === null ? "–" : percent(100 * length.lost, 0)}</td>
                 </>
               ) : (

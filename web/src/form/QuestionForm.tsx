@@ -1,30 +1,33 @@
 import { useEffect, useState } from "react";
-import { useGpus, useHealth, useModels, useSubmit } from "../hooks/queries";
+import { useGpus, useHealth, useModels, useSubmit, useTasks } from "../hooks/queries";
 import { useDraft } from "../hooks/use-draft";
 import { allGpusBody, defaultGpu, draftBody, draftErrors } from "../logic/draft";
 import { askProblem } from "../logic/problems";
+import { sampleShape } from "../logic/sample";
 import { Button } from "../ui/Button";
 import { ErrorBox } from "../ui/ErrorBox";
 import { NumberField } from "../ui/fields";
-import { AdvancedFields } from "./AdvancedFields";
 import { GpuField } from "./GpuField";
 import { ModelField } from "./ModelField";
+import { MoreOptions } from "./MoreOptions";
 import { RecipeFields } from "./RecipeFields";
 
 /** The question: which model, on which GPU, trained how, and with what batch size today. */
 export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean }) {
   const { draft, change } = useDraft();
   const { data: models } = useModels();
+  const { data: tasks = [] } = useTasks();
   const submit = useSubmit();
   const [isChecked, setChecked] = useState(false);
   useDefaultGpu();
-  const model = models?.find((entry) => entry.id === draft.model);
-  const errors = isChecked ? draftErrors(draft) : {};
+  const model = draft.isPasted ? undefined : models?.find((entry) => entry.id === draft.model);
+  const shape = sampleShape(draft, model, tasks);
+  const errors = isChecked ? draftErrors(draft, shape, isForAllGpus) : {};
 
   const ask = () => {
     setChecked(true);
-    if (Object.keys(draftErrors(draft)).length > 0) return;
-    submit.mutate(isForAllGpus ? allGpusBody(draft, model) : draftBody(draft, model));
+    if (Object.keys(draftErrors(draft, shape, isForAllGpus)).length > 0) return;
+    submit.mutate(isForAllGpus ? allGpusBody(draft, shape) : draftBody(draft, shape));
   };
 
   return (
@@ -37,9 +40,9 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         ask();
       }}
     >
-      <ModelField value={draft.model} onChange={(chosen) => change({ model: chosen, sampleSize: "" })} />
+      <ModelField configError={errors.configText} />
       {!isForAllGpus && <GpuField value={draft.gpu} onChange={(gpu) => change({ gpu })} />}
-      <RecipeFields model={model} errors={errors} />
+      <RecipeFields shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
       <NumberField
         label="Your batch size today"
         unit="samples"
@@ -47,7 +50,7 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         error={errors.batchSize}
         onChange={(batchSize) => change({ batchSize })}
       />
-      <AdvancedFields model={model} errors={errors} isForAllGpus={isForAllGpus} />
+      <MoreOptions model={model} shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
       <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
         {submit.isPending ? "Asking…" : isForAllGpus ? "Compare All GPUs" : "Analyze Memory Usage"}

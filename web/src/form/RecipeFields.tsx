@@ -1,26 +1,23 @@
-import type { Model, Optimizer, Precision } from "../api/types";
+import type { Optimizer, Precision } from "../api/types";
 import { useDraft } from "../hooks/use-draft";
-import { usualSampleSize, type DraftErrors } from "../logic/draft";
+import type { DraftErrors } from "../logic/draft";
 import { OPTIMIZERS, PRECISIONS } from "../logic/recipe";
+import { readSizes, type SampleShape } from "../logic/sample";
 import { NumberField, SegmentField, SelectField, SwitchField } from "../ui/fields";
 
 const PRECISION_CHOICES = Object.entries(PRECISIONS).map(([value, words]) => ({ value: value as Precision, ...words }));
 const OPTIMIZER_CHOICES = Object.entries(OPTIMIZERS).map(([value, label]) => ({ value: value as Optimizer, label }));
 
-const SAMPLE_SIZES: Record<string, [name: string, unit: string]> = {
-  vision: ["Image size", "pixels"],
-  audio: ["Sound length", "seconds"],
-};
-
 interface RecipeFieldsProps {
-  model: Model | undefined;
+  shape: SampleShape;
   errors: DraftErrors;
+  isForAllGpus: boolean;
 }
 
 /** How the model is trained, in plain words. */
-export function RecipeFields({ model, errors }: RecipeFieldsProps) {
+export function RecipeFields({ shape, errors, isForAllGpus }: RecipeFieldsProps) {
   const { draft, change } = useDraft();
-  const [sizeName, sizeUnit] = SAMPLE_SIZES[model?.type ?? ""] ?? ["Sequence length", "tokens"];
+  const mayBeSeveral = shape.unit === "tokens" && !isForAllGpus;
   return (
     <>
       <SegmentField
@@ -29,7 +26,7 @@ export function RecipeFields({ model, errors }: RecipeFieldsProps) {
         choices={PRECISION_CHOICES}
         onChange={(precision) => change({ precision })}
       />
-      <div className="grid grid-cols-2 gap-4">
+      <div className="grid grid-cols-[minmax(0,4fr)_minmax(0,5fr)] gap-4">
         <SelectField
           label="Optimizer"
           value={draft.optimizer}
@@ -37,10 +34,13 @@ export function RecipeFields({ model, errors }: RecipeFieldsProps) {
           onChange={(optimizer) => change({ optimizer })}
         />
         <NumberField
-          label={sizeName}
-          unit={sizeUnit}
+          label={shape.label}
+          // Several need the room of the unit.
+          unit={(readSizes(draft.sampleSize)?.length ?? 0) > 1 ? undefined : shape.unit}
+          isList={mayBeSeveral}
+          hint={!shape.isSure ? "Images or sound? Set the task." : mayBeSeveral ? "Or several: 64, 256" : "\u00a0"}
           value={draft.sampleSize}
-          placeholder={usualSampleSize(model)}
+          placeholder={shape.usual?.toString() ?? "usual"}
           error={errors.sampleSize}
           onChange={(sampleSize) => change({ sampleSize })}
         />
@@ -48,7 +48,7 @@ export function RecipeFields({ model, errors }: RecipeFieldsProps) {
       <SwitchField
         label="Gradient checkpointing"
         hint={
-          model?.type === "vision"
+          shape.unit === "pixels"
             ? "Less memory, more time. Not every image model has it."
             : "Less memory, more time: activations are computed twice."
         }

@@ -24,8 +24,15 @@ export function useHealth() {
   });
 }
 
+const modelsOptions = { queryKey: ["models"], queryFn: api.models, staleTime: 10 * MINUTE };
+
 export function useModels() {
-  return useQuery({ queryKey: ["models"], queryFn: api.models, staleTime: 10 * MINUTE });
+  return useQuery({ ...modelsOptions, select: ({ models }) => models });
+}
+
+/** What a model can be trained for. */
+export function useTasks() {
+  return useQuery({ ...modelsOptions, select: ({ tasks }) => tasks });
 }
 
 export function useGpus() {

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { startTransition, useEffect, useState } from "react";
 import { watchJob, type Connection } from "../api/watch";
 import type { JobEvent } from "../api/types";
 import { NOTHING_YET, advance, type JobProgress } from "../logic/job-progress";
@@ -9,7 +9,9 @@ export interface JobEvents {
   connection: Connection;
 }
 
-/** The events of a job as they happen. What comes within one frame is drawn at once. */
+const DRAW_EVERY_MS = 100;
+
+/** The events of a job as they happen. What comes within a moment is drawn at once, and never holds up the page. */
 export function useJobEvents(id: string): JobEvents {
   const client = useQueryClient();
   const [progress, setProgress] = useState(NOTHING_YET);
@@ -23,11 +25,11 @@ export function useJobEvents(id: string): JobEvents {
       timer = undefined;
       const events = waiting;
       waiting = [];
-      setProgress((before) => advance(before, events));
+      startTransition(() => setProgress((before) => advance(before, events)));
     };
     const onEvents = (events: JobEvent[]) => {
       waiting.push(...events);
-      timer ??= setTimeout(draw, 60);
+      timer ??= setTimeout(draw, DRAW_EVERY_MS);
     };
     const refresh = () => {
       if (stop.signal.aborted) return;

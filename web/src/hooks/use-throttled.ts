@@ -1,6 +1,6 @@
-import { useEffect, useRef, useState } from "react";
+import { startTransition, useEffect, useRef, useState } from "react";
 
-/** A value that changes at most every so often; the last change is never lost. */
+/** A value that changes at most every so often; the last change is never lost. What it redraws can be interrupted. */
 export function useThrottled<T>(value: T, ms: number): T {
   const [shown, setShown] = useState(value);
   const last = useRef(0);
@@ -8,7 +8,7 @@ export function useThrottled<T>(value: T, ms: number): T {
     const wait = Math.max(last.current + ms - Date.now(), 0);
     const timer = setTimeout(() => {
       last.current = Date.now();
-      setShown(value);
+      startTransition(() => setShown(value));
     }, wait);
     return () => clearTimeout(timer);
   }, [value, ms]);

@@ -1,17 +1,17 @@
 import { useJobs } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
 import { ago } from "../logic/format";
-import { summaryWords } from "../logic/summary";
 import { link } from "../logic/route";
+import { isStopped } from "../logic/summary";
 import { StateBadge } from "../ui/Badge";
 
 const SHOWN = 4;
 
-/** The latest jobs, one line each. */
+/** The latest jobs that have or will have something to say, one line each. */
 export function RecentResults() {
   const { data, isPending } = useJobs({});
-  const { nameOf } = useJobNames();
-  const jobs = data?.pages[0]?.jobs.slice(0, SHOWN) ?? [];
+  const { nameOf, outcomeOf } = useJobNames();
+  const jobs = data?.pages[0]?.jobs.filter((job) => !isStopped(job)).slice(0, SHOWN) ?? [];
   return (
     <section aria-labelledby="recent" className="min-h-64">
       <div className="mb-2 flex items-baseline justify-between">
@@ -40,7 +40,7 @@ export function RecentResults() {
               >
                 <span className="min-w-0 grow">
                   <span className="block truncate text-sm font-medium">{nameOf(job)}</span>
-                  <span className="block truncate text-xs text-soft">{summaryWords(job)}</span>
+                  <span className="block truncate text-xs text-soft">{outcomeOf(job)}</span>
                 </span>
                 {job.state === "done" ? (
                   <span className="shrink-0 text-xs text-faint">{ago(job.created_at)}</span>

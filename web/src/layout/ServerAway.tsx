@@ -1,8 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { UnreachableError } from "../api/client";
+import { API_URL, UnreachableError } from "../api/client";
 import { useHealth } from "../hooks/queries";
-import { callProblem } from "../logic/problems";
+import { awayProblem } from "../logic/problems";
 import { ErrorBox } from "../ui/ErrorBox";
 
 /** Says that the server does not answer, and loads everything anew when it is back. */
@@ -23,7 +23,7 @@ export function ServerAway() {
   if (!isError || isDismissed || !(error instanceof UnreachableError)) return null;
   return (
     <div className="fixed inset-x-4 bottom-4 z-50 max-w-md sm:right-6 sm:left-auto shadow-2xl shadow-black">
-      <ErrorBox problem={callProblem(new UnreachableError(false))} onDismiss={() => setDismissed(true)} />
+      <ErrorBox problem={awayProblem(API_URL, location.origin)} onDismiss={() => setDismissed(true)} />
     </div>
   );
 }

@@ -53,6 +53,17 @@ export function memoryColumns(trials: readonly Trial[]): MemoryColumn[] {
   });
 }
 
+/** The parts of a column on top of each other, in GiB from the bottom; parts of nothing are left out. */
+export function stacked(column: MemoryColumn): { part: Part; from: number; to: number }[] {
+  const layers: { part: Part; from: number; to: number }[] = [];
+  for (const part of PARTS) {
+    const from = layers.at(-1)?.to ?? 0;
+    const size = column[part.name] ?? 0;
+    if (size > 0) layers.push({ part, from, to: from + size });
+  }
+  return layers;
+}
+
 /** The columns of an answer: sizes whose parts are known, and the first that fails. */
 export function answerColumns(analysis: Analysis): MemoryColumn[] {
   const columns = memoryColumns(analysis.trials).filter((column) => column.whole === undefined);
@@ -73,10 +84,16 @@ export function partsShown(columns: readonly MemoryColumn[]): Part[] {
 }
 
 /** The most that the device can hold of this training, in GiB: what the allocator can have, and what is outside it. */
-export function limitGib(analysis: Analysis): number {
-  const parts = analysis.breakdown;
-  const outside = parts ? parts.context_bytes + parts.other_processes_bytes : 0;
-  return (analysis.capacity_bytes + outside) / GIB;
+export function limitGib({ capacity_bytes: capacity, breakdown }: Pick<Analysis, "capacity_bytes" | "breakdown">): number {
+  const outside = breakdown ? breakdown.context_bytes + breakdown.other_processes_bytes : 0;
+  return (capacity + outside) / GIB;
+}
+
+/** The same while it runs: what the search keeps within, with what the trials so far say of the rest. */
+export function growingLimitGib(capacityBytes: number | null, trials: readonly Trial[]): number | null {
+  if (capacityBytes === null) return null;
+  const breakdown = trials.findLast((trial) => trial.breakdown)?.breakdown ?? null;
+  return limitGib({ capacity_bytes: capacityBytes, breakdown });
 }
 
 export interface ThroughputPoint {

@@ -7,10 +7,11 @@ export interface Snippet {
 }
 
 const TORCH_OPTIMIZERS: Record<Optimizer, string> = {
-  adamw: "AdamW",
-  adam: "Adam",
-  sgd: "SGD",
-  adafactor: "Adafactor",
+  adamw: "torch.optim.AdamW",
+  adam: "torch.optim.Adam",
+  sgd: "torch.optim.SGD",
+  adafactor: "torch.optim.Adafactor",
+  adamw8bit: "bnb.optim.AdamW8bit",
   none: "",
 };
 
@@ -43,6 +44,7 @@ function pytorch(recipe: Recipe, batchSize: number): string {
         `${indent}optimizer.zero_grad(set_to_none=True)`,
       ];
   return lines([
+    ...(recipe.optimizer === "adamw8bit" ? ["import bitsandbytes as bnb"] : []),
     "import torch",
     "from torch.utils.data import DataLoader",
     ...loraImport(recipe),
@@ -54,7 +56,7 @@ function pytorch(recipe: Recipe, batchSize: number): string {
     ...(recipe.compile ? ["model = torch.compile(model)"] : []),
     ...(hasOptimizer
       ? [
-          `optimizer = torch.optim.${TORCH_OPTIMIZERS[recipe.optimizer]}(model.parameters()${recipe.fused ? ", fused=True" : ""})`,
+          `optimizer = ${TORCH_OPTIMIZERS[recipe.optimizer]}(model.parameters()${recipe.fused ? ", fused=True" : ""})`,
         ]
       : []),
     ...(isScaled ? ['scaler = torch.amp.GradScaler("cuda")'] : []),
@@ -73,6 +75,7 @@ function transformers(recipe: Recipe, batchSize: number): string {
     adam: recipe.fused ? "adamw_torch_fused" : "adamw_torch",
     sgd: "sgd",
     adafactor: "adafactor",
+    adamw8bit: "adamw_bnb_8bit",
     none: null,
   };
   const name = optim[recipe.optimizer];

@@ -1,6 +1,8 @@
 // What the form holds, and the question it asks.
-import type { Gpu, Health, JobBody, Model, Optimizer, Precision, Question } from "../api/types";
+import type { Gpu, Health, JobBody, Optimizer, Precision, Question } from "../api/types";
+import { readConfig } from "./config-text";
 import { FUSED_OPTIMIZERS } from "./recipe";
+import { readSizes, sizeError, type SampleShape } from "./sample";
 
 /** The GPU of the server, which is measured on. */
 export const HERE = "here";
@@ -9,9 +11,16 @@ export const DEFAULT_GPU = "a10";
 /** Numbers are kept as typed, so that a field can be empty for a moment. */
 export interface Draft {
   model: string;
+  /** Whether the model is the pasted config instead of the chosen one. */
+  isPasted: boolean;
+  configText: string;
+  /** The head to train; empty for the usual one. */
+  task: string;
+  revision: string;
   gpu: string;
   precision: Precision;
   optimizer: Optimizer;
+  /** One size, or several lengths with commas. */
   sampleSize: string;
   checkpointing: boolean;
   batchSize: string;
@@ -27,6 +36,10 @@ export interface Draft {
 
 export const FIRST_DRAFT: Draft = {
   model: "bert",
+  isPasted: false,
+  configText: "",
+  task: "",
+  revision: "",
   gpu: "",
   precision: "fp32",
   optimizer: "adamw",
@@ -55,38 +68,43 @@ export function isMeasured(gpu: string): boolean {
   return gpu === HERE;
 }
 
-export function draftErrors(draft: Draft): DraftErrors {
+/** Only what Hugging Face has comes in revisions. */
+export function hasRevisions(draft: Draft): boolean {
+  return !draft.isPasted && draft.model.includes("/");
+}
+
+export function draftErrors(draft: Draft, shape: SampleShape, isForAllGpus = false): DraftErrors {
   const errors: DraftErrors = {};
-  if (!draft.model) errors.model = "Choose a model.";
+  if (draft.isPasted) errors.configText = readConfig(draft.configText).error ?? undefined;
+  else if (!draft.model) errors.model = "Choose a model.";
   if (!isWhole(draft.batchSize)) errors.batchSize = "A whole number from 1.";
-  if (draft.sampleSize !== "" && !isWhole(draft.sampleSize)) errors.sampleSize = "A whole number from 1.";
+  errors.sampleSize = sizeError(draft.sampleSize, shape, !isForAllGpus) ?? undefined;
   if (draft.lora !== "" && !isWhole(draft.lora)) errors.lora = "A whole number from 1, or empty.";
   if (!isWhole(draft.accumulate)) errors.accumulate = "A whole number from 1.";
   if (draft.memoryGib !== "" && !(Number(draft.memoryGib) > 0)) errors.memoryGib = "More than 0, or empty.";
   const margin = Number(draft.marginPercent);
   if (draft.marginPercent === "" || !(margin >= 0 && margin < 100)) errors.marginPercent = "From 0 to 99.";
-  return errors;
+  return Object.fromEntries(Object.entries(errors).filter(([, error]) => error !== undefined));
 }
 
-/** What the size of a sample is called, by the type of the model; tokens for all others. */
-const SAMPLE_SIZES: Record<string, "image_size" | "audio_seconds"> = { vision: "image_size", audio: "audio_seconds" };
-
 /** The body of POST /jobs. What does not go with the model or the GPU is left out. */
-export function draftBody(draft: Draft, model: Model | undefined): JobBody {
-  const isImage = model?.type === "vision";
-  const size = draft.sampleSize === "" ? null : Number(draft.sampleSize);
+export function draftBody(draft: Draft, shape: SampleShape): JobBody {
+  const sizes = readSizes(draft.sampleSize) ?? [];
   return {
-    model_name: draft.model,
+    ...(draft.isPasted ? { config: readConfig(draft.configText).config } : { model_name: draft.model }),
+    ...(draft.task ? { task: draft.task } : {}),
+    ...(draft.revision.trim() && hasRevisions(draft) ? { revision: draft.revision.trim() } : {}),
     ...(isMeasured(draft.gpu) || !draft.gpu ? {} : { gpu: draft.gpu }),
     precision: draft.precision,
     optimizer: draft.optimizer,
-    ...(size === null ? {} : { [SAMPLE_SIZES[model?.type ?? ""] ?? "seq_len"]: size }),
+    ...(sizes.length === 1 ? { [shape.field]: sizes[0] } : {}),
+    ...(sizes.length > 1 ? { seq_lens: sizes } : {}),
     gradient_checkpointing: draft.checkpointing,
     ...(draft.lora === "" ? {} : { lora: Number(draft.lora) }),
     batch_size: Number(draft.batchSize),
     compile: draft.compile && isMeasured(draft.gpu),
     tf32: draft.tf32,
-    channels_last: draft.channelsLast && isImage,
+    channels_last: draft.channelsLast && shape.unit === "pixels",
     fused: draft.fused && FUSED_OPTIMIZERS.includes(draft.optimizer),
     accumulate: Number(draft.accumulate),
     ...(draft.memoryGib === "" ? {} : { memory_gib: Number(draft.memoryGib) }),
@@ -95,8 +113,8 @@ export function draftBody(draft: Draft, model: Model | undefined): JobBody {
 }
 
 /** The same for every GPU: there is none to name, and nothing that only a measurement knows. */
-export function allGpusBody(draft: Draft, model: Model | undefined): JobBody {
-  const { gpu: _, memory_gib: __, ...body } = draftBody({ ...draft, compile: false }, model);
+export function allGpusBody(draft: Draft, shape: SampleShape): JobBody {
+  const { gpu: _, memory_gib: __, ...body } = draftBody({ ...draft, compile: false }, shape);
   return { ...body, all_gpus: true };
 }
 
@@ -117,6 +135,7 @@ export function questionBody(question: Question): JobBody {
     fused: recipe.fused,
     lora: recipe.lora,
     gradient_checkpointing: recipe.gradient_checkpointing,
+    attention: recipe.attention,
     compile: recipe.compile,
     channels_last: recipe.channels_last,
     tf32: recipe.tf32,
@@ -135,13 +154,9 @@ export function questionBody(question: Question): JobBody {
     ...question.usage,
     all_gpus: question.all_gpus,
     seq_lens: question.seq_lens,
+    advise: question.advise,
+    try_compile: question.try_compile,
   };
-}
-
-/** The size of a sample that a model has unless told, as its description says; "" if it does not. */
-export function usualSampleSize(model: Model | undefined): string {
-  const unit = { vision: "x\\d+ pixels", audio: " seconds" }[model?.type ?? ""] ?? " tokens";
-  return new RegExp(`(\\d+)${unit}`).exec(model?.description ?? "")?.[1] ?? "";
 }
 
 function isWhole(text: string): boolean {

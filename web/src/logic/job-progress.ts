@@ -19,6 +19,8 @@ export interface JobProgress {
   /** How many stages have begun: with all GPUs, one for each GPU. */
   stages: number;
   stageAt: string | null;
+  /** What the search has to keep within, once it is known. */
+  capacityBytes: number | null;
   /** How often it began anew: with several lengths, once for each. */
   starts: number;
 }
@@ -32,6 +34,7 @@ export const NOTHING_YET: JobProgress = {
   trials: [],
   stages: 0,
   stageAt: null,
+  capacityBytes: null,
   starts: 0,
 };
 
@@ -53,6 +56,7 @@ function take(next: JobProgress, { id, event, at, data }: JobEvent): void {
     next.stages += 1;
     if (next.stage === "start") next.starts += 1;
     next.stageAt = at;
+    next.capacityBytes = (data["capacity_bytes"] as number | undefined) ?? next.capacityBytes;
     log("stage", next.message);
   } else if (event === "trial") {
     const trial = data["trial"] as Trial;

@@ -24,6 +24,14 @@ export function callProblem(error: unknown): Problem {
   return { title: "Something went wrong in this page", text: "Reload it and try again.", retry: true };
 }
 
+/** The server is away. From another site it may only seem so, which the page cannot tell apart. */
+export function awayProblem(service: string, page: string): Problem {
+  const problem = callProblem(new UnreachableError(false));
+  if (service === "" || new URL(service, page).origin === page) return problem;
+  const how = `It is asked at ${service}, and must have been started with --origin ${page}.`;
+  return { ...problem, text: `${problem.text} ${how}` };
+}
+
 /** A question that could not be asked. */
 export function askProblem(error: unknown): Problem {
   if (!(error instanceof UnreachableError)) return callProblem(error);

@@ -12,6 +12,7 @@ export const OPTIMIZERS: Record<Optimizer, string> = {
   adam: "Adam",
   sgd: "SGD",
   adafactor: "Adafactor",
+  adamw8bit: "8-bit AdamW",
   none: "No optimizer",
 };
 
@@ -24,6 +25,10 @@ export function recipeWords(recipe: Recipe): string[] {
     (recipe.fused ? "fused " : "") + OPTIMIZERS[recipe.optimizer],
     ...(recipe.lora > 0 ? [`LoRA rank ${recipe.lora}`] : []),
     ...(recipe.gradient_checkpointing ? ["gradient checkpointing"] : []),
+    // Older records do not have it.
+    ...((recipe.attention ?? "auto") === "auto"
+      ? []
+      : [`${recipe.attention === "sdpa" ? "SDPA" : "eager"} attention`]),
     ...(recipe.compile ? ["torch.compile"] : []),
     ...(recipe.tf32 ? ["TF32"] : []),
     ...(recipe.channels_last ? ["channels_last"] : []),

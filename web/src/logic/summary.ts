@@ -23,11 +23,21 @@ export function placeName(job: Pick<JobSummary, "target" | "headline">, gpus: re
   return name ?? (job.target === "auto" ? "the server's GPU" : job.target);
 }
 
+/** What sets it apart from other questions about the same model and GPU. */
+export function askedWords(job: JobSummary): string {
+  const { recipe_words: recipe, sample_words: sample, current_batch_size: today } = job;
+  return [recipe, sample, `batch ${count(today)} today`].filter(Boolean).join(" · ");
+}
+
 /** What came of it. */
-export function summaryWords(job: JobSummary): string {
+export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string {
   const { headline } = job;
   if (!headline) return job.error ? sentence(job.error) : "No answer yet";
-  if (headline.fastest) return `Fastest: ${headline.fastest}, cheapest: ${headline.cheapest ?? "not known"}`;
+  if (headline.fastest) {
+    const named = (id: string) => shortGpuName(gpus.find((gpu) => gpu.id === id)?.name ?? id);
+    const cheapest = headline.cheapest ? `, cheapest on the ${named(headline.cheapest)}` : "";
+    return `Fastest on the ${named(headline.fastest)}${cheapest}`;
+  }
   return [
     headline.recommended_batch_size === null ? null : `use ${count(headline.recommended_batch_size)}`,
     headline.max_batch_size === null ? null : `maximum ${count(headline.max_batch_size)}`,
@@ -40,14 +50,19 @@ export function summaryWords(job: JobSummary): string {
 
 /** Whether a job has all the words, in its name, its outcome or its id. */
 export function matches(job: JobSummary, name: string, search: string): boolean {
-  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${summaryWords(job)}`.toLowerCase();
+  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${askedWords(job)} ${summaryWords(job)}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
 }
 
-/** A result that can stand beside others: one training on one GPU. */
+/** A job that was stopped before its end, and so has no result. */
+export function isStopped(job: Pick<JobSummary, "state">): boolean {
+  return job.state === "cancelled" || job.state === "interrupted";
+}
+
+/** A result that can stand beside others: one GPU, at one length or at the one to plan for. */
 export function isComparable(job: JobSummary): boolean {
-  return job.state === "done" && job.target !== "all";
+  return job.state === "done" && (job.kind === "analysis" || job.kind === "sweep");
 }

@@ -1,4 +1,4 @@
-import { isComparison, isSweep } from "../api/types";
+import { isAdvice, isComparison, isSweep } from "../api/types";
 import { SideBySide, type Column } from "../compare/SideBySide";
 import { useJobs, useManyJobs } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
@@ -7,7 +7,7 @@ import { useTitle } from "../hooks/use-title";
 import { ago } from "../logic/format";
 import { callProblem } from "../logic/problems";
 import { link } from "../logic/route";
-import { isComparable, summaryWords } from "../logic/summary";
+import { askedWords, isComparable } from "../logic/summary";
 import { LinkButton } from "../ui/Button";
 import { Combobox } from "../ui/Combobox";
 import { ErrorBox } from "../ui/ErrorBox";
@@ -15,13 +15,13 @@ import { ErrorBox } from "../ui/ErrorBox";
 /** Results side by side; which ones is in the address. */
 export function ComparePage({ ids }: { ids: string[] }) {
   useTitle("Compare");
-  const { nameOf } = useJobNames();
+  const { nameOf, outcomeOf } = useJobNames();
   const { data: history } = useJobs({ state: "done" });
   const queries = useManyJobs(ids);
   const show = (next: readonly string[]) => goTo(link.compare(next));
   const failed = queries.findIndex((query) => query.isError);
   const columns: Column[] = queries.flatMap(({ data: job }) => {
-    if (!job?.result || isComparison(job.result)) return [];
+    if (!job?.result || isAdvice(job.result) || isComparison(job.result)) return [];
     const analysis = isSweep(job.result) ? job.result.analyses[job.result.plan_for] : job.result;
     if (!analysis) return [];
     return [{ id: job.id, name: nameOf(job), analysis }];
@@ -31,7 +31,7 @@ export function ComparePage({ ids }: { ids: string[] }) {
     .map((job) => ({
       value: job.id,
       label: nameOf(job),
-      note: summaryWords(job),
+      note: `${askedWords(job)} · ${outcomeOf(job)}`,
       detail: ago(job.created_at),
       group: "From the history",
     }));

@@ -1,6 +1,7 @@
+import { AdviceNote } from "../answer/AdviceNote";
 import { AnalysisView } from "../answer/AnalysisView";
 import { ApiError } from "../api/client";
-import { isComparison, isFinished, isSweep, type Job } from "../api/types";
+import { isAdvice, isComparison, isFinished, isSweep, type Job } from "../api/types";
 import { ComparisonView } from "../compare/ComparisonView";
 import { SweepView } from "../compare/SweepView";
 import { useJob, useModels } from "../hooks/queries";
@@ -34,6 +35,7 @@ function JobView({ job, part }: { job: Job; part: string | null }) {
   if (!isFinished(job.state)) return <RunningView job={job} model={model} />;
   if (!job.result) return <EndedView job={job} model={model} />;
   const { result } = job;
+  if (isAdvice(result)) return <AdviceNote job={job} advice={result} model={model} />;
   if (!isComparison(result) && !isSweep(result)) return <AnalysisView job={job} analysis={result} model={model} />;
   const analysis = part ? result.analyses[part] : undefined;
   if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} isPart />;

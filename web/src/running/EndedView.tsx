@@ -45,6 +45,7 @@ export function EndedView({ job, model }: EndedViewProps) {
         model={model}
         place={placeOf(job)}
         recipe={request.recipe}
+        sample={job.sample_words ?? undefined}
         source={isForAllGpus || request.target.gpu ? "predicted" : "measured"}
       >
         {problem.retry && (

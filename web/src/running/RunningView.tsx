@@ -6,7 +6,7 @@ import { useJobEvents } from "../hooks/use-job-events";
 import { useJobNames } from "../hooks/use-job-names";
 import { useNow } from "../hooks/use-now";
 import { useThrottled } from "../hooks/use-throttled";
-import { memoryColumns, throughputPoints } from "../logic/chart-data";
+import { growingLimitGib, memoryColumns, throughputPoints } from "../logic/chart-data";
 import { GIB, seconds } from "../logic/format";
 import { fractionDone, type JobProgress } from "../logic/job-progress";
 import { callProblem, sentence } from "../logic/problems";
@@ -39,6 +39,7 @@ export function RunningView({ job, model }: RunningViewProps) {
         model={model}
         place={placeOf(job)}
         recipe={request.recipe}
+        sample={job.sample_words ?? undefined}
         source={isForAllGpus || request.target.gpu ? "predicted" : "measured"}
       >
         <Button look="danger" onClick={() => cancel.mutate()} disabled={cancel.isPending}>
@@ -46,7 +47,7 @@ export function RunningView({ job, model }: RunningViewProps) {
         </Button>
       </JobTitle>
       {cancel.isError && <ErrorBox problem={callProblem(cancel.error)} onDismiss={cancel.reset} />}
-      <div className="card min-h-44 p-5 sm:p-8">
+      <div className="card min-h-56 p-5 sm:min-h-44 sm:p-8">
         {isQueued ? <InLine position={job.position} /> : <UnderWay job={job} progress={progress} />}
       </div>
       {!hasCharts ? (
@@ -133,14 +134,22 @@ function GrowingCharts({ job, progress }: { job: Job; progress: JobProgress }) {
   const columns = useMemo(() => memoryColumns(trials), [trials]);
   const points = useMemo(() => throughputPoints(later), [later]);
   const { memory_cap_bytes: cap, gpu } = job.question.request.target;
-  const limit = cap ?? gpus?.find((entry) => entry.id === gpu)?.memory_bytes ?? null;
+  // Until the search says what it keeps within, the catalog's memory stands in.
+  const atFirst = cap ?? gpus?.find((entry) => entry.id === gpu)?.memory_bytes ?? null;
+  const limit = growingLimitGib(progress.capacityBytes, trials) ?? (atFirst === null ? null : atFirst / GIB);
   return (
     <div className="space-y-6">
       <Card title="Memory by batch size" note="GiB that the device holds at the peak of a step.">
-        <MemoryChart columns={columns} limit={limit === null ? null : limit / GIB} limitName="GPU memory" isGrowing />
+        <MemoryChart columns={columns} limit={limit} limitName="All there is" isGrowing />
       </Card>
       <Card title="Throughput by batch size" note="Training samples per second.">
-        <ThroughputChart points={points} today={job.question.current_batch_size} recommended={null} isGrowing />
+        <ThroughputChart
+          points={points}
+          today={job.question.current_batch_size}
+          recommended={null}
+          isGrowing
+          hasIntervals={gpu !== null || points.some((point) => point.between)}
+        />
       </Card>
     </div>
   );

@@ -26,8 +26,26 @@ interface TextFieldProps extends FieldProps {
   placeholder?: string;
 }
 
+interface NumberFieldProps extends TextFieldProps {
+  /** Several numbers may be typed, for which a phone's number pad has no comma. */
+  isList?: boolean;
+}
+
 /** A number as typed; whoever uses it decides what it means. */
-export function NumberField({ label, hint, value, onChange, error, unit, placeholder }: TextFieldProps) {
+export function NumberField({ isList = false, ...props }: NumberFieldProps) {
+  return <TypedField {...props} inputMode={isList ? "text" : "decimal"} />;
+}
+
+/** A short text. */
+export function TextField(props: TextFieldProps) {
+  return <TypedField {...props} inputMode="text" />;
+}
+
+interface TypedFieldProps extends TextFieldProps {
+  inputMode: "decimal" | "text";
+}
+
+function TypedField({ label, hint, value, onChange, error, unit, placeholder, inputMode }: TypedFieldProps) {
   const id = useId();
   const hintId = `${id}-hint`;
   return (
@@ -36,8 +54,10 @@ export function NumberField({ label, hint, value, onChange, error, unit, placeho
       <div className="relative">
         <input
           id={id}
-          inputMode="decimal"
+          inputMode={inputMode}
           autoComplete="off"
+          autoCapitalize="off"
+          spellCheck={false}
           value={value}
           placeholder={placeholder}
           onChange={(event) => onChange(event.target.value)}

@@ -1,30 +1,48 @@
 import * as Collapsible from "@radix-ui/react-collapsible";
 import type { Model } from "../api/types";
+import { useTasks } from "../hooks/queries";
 import { useDraft } from "../hooks/use-draft";
-import { isMeasured, type DraftErrors } from "../logic/draft";
+import { hasRevisions, isMeasured, type DraftErrors } from "../logic/draft";
+import { sentence } from "../logic/problems";
 import { FUSED_OPTIMIZERS, OPTIMIZERS } from "../logic/recipe";
-import { NumberField, SwitchField } from "../ui/fields";
+import type { SampleShape } from "../logic/sample";
+import { NumberField, SelectField, SwitchField, TextField } from "../ui/fields";
 import { ChevronIcon } from "../ui/icons";
 
-interface AdvancedFieldsProps {
+// A choice must have a value, and the draft's is empty.
+const USUAL = "usual";
+
+interface MoreOptionsProps {
   model: Model | undefined;
+  shape: SampleShape;
   errors: DraftErrors;
   /** Without a GPU to choose there is none to measure on, and no memory to cap. */
   isForAllGpus?: boolean;
 }
 
-export function AdvancedFields({ model, errors, isForAllGpus = false }: AdvancedFieldsProps) {
+/** What most people need not set. */
+export function MoreOptions({ model, shape, errors, isForAllGpus = false }: MoreOptionsProps) {
   const { draft, change } = useDraft();
-  const isImage = model?.type === "vision";
+  const isImage = shape.unit === "pixels";
   const canFuse = FUSED_OPTIMIZERS.includes(draft.optimizer);
   const canCompile = isMeasured(draft.gpu) && !isForAllGpus;
   return (
     <Collapsible.Root className="rounded-lg border border-line">
       <Collapsible.Trigger className="group flex min-h-11 w-full items-center justify-between rounded-lg px-4 text-sm font-medium text-soft hover:text-ink">
-        Advanced
+        More options
         <ChevronIcon className="size-4 transition-transform group-data-[state=open]:rotate-180" />
       </Collapsible.Trigger>
       <Collapsible.Content className="space-y-4 border-t border-line p-4">
+        <TaskField model={model} />
+        {hasRevisions(draft) && (
+          <TextField
+            label="Revision"
+            hint="A branch, a tag or a commit on Hugging Face."
+            placeholder="main"
+            value={draft.revision}
+            onChange={(revision) => change({ revision })}
+          />
+        )}
         <SwitchField
           label="torch.compile"
           hint={canCompile ? "Compiles the model first." : "Only where the GPU is measured: it cannot be predicted."}
@@ -91,5 +109,24 @@ export function AdvancedFields({ model, errors, isForAllGpus = false }: Advanced
         </div>
       </Collapsible.Content>
     </Collapsible.Root>
+  );
+}
+
+/** The head to train. */
+function TaskField({ model }: { model: Model | undefined }) {
+  const { draft, change } = useDraft();
+  const { data: tasks = [] } = useTasks();
+  const usual = tasks.find((task) => task.id === model?.task);
+  const others = tasks.filter((task) => task !== usual);
+  return (
+    <SelectField
+      label="Task"
+      value={draft.task || USUAL}
+      choices={[
+        { value: USUAL, label: usual ? `The usual one: ${usual.title}` : "The usual one" },
+        ...others.map((task) => ({ value: task.id, label: sentence(task.title) })),
+      ]}
+      onChange={(task) => change({ task: task === USUAL ? "" : task, sampleSize: "" })}
+    />
   );
 }

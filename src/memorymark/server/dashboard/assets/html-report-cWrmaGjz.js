@@ -1,4 +1,4 @@
-import{C as e,D as t,E as n,O as r,S as i,T as a,_ as o,a as s,b as c,c as l,g as u,h as d,i as f,k as p,l as m,n as h,o as g,p as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-Vr6UwzQG.js";var T=`
+import{A as e,C as t,D as n,E as r,O as i,S as a,T as o,_ as s,a as c,b as l,c as u,g as d,i as f,k as p,l as m,m as h,n as g,o as _,r as v,t as y,u as b,v as x,w as S,x as C,y as w}from"./index-e7sqngrC.js";var T=`
 :root{color-scheme:dark}*{box-sizing:border-box}
 body{margin:0 auto;padding:2rem 1rem 4rem;max-width:60rem;background:#0a0a0a;color:#ededed;font:16px/1.5 Inter,system-ui,sans-serif}
 h1{font-size:1.9rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.1rem;margin:2rem 0 .75rem}
@@ -11,45 +11,45 @@ th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;whit
 th{color:#a3a3a3;font-weight:500}svg{display:block;width:100%;height:auto;min-width:30rem}svg text{fill:#a3a3a3;font-size:12px}
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem}
 ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
-@media print{:root{color-scheme:light}body{background:#fff;color:#000}.card{background:#fff}}`;function E(n,i,a){let s=h(n),l=c(n),f=x(n),_=[[`Today's batch`,e(n.current_batch_size)],[`Maximum batch`,e(n.max_batch_size)],[`Recommended batch`,n.recommended_batch_size===null?`none`:e(n.recommended_batch_size)],[`Speedup`,n.speedup===null?`not known`:r(n.speedup)],[`Saved per run`,N(n.cost_savings_per_run)],[`Saved per year`,N(n.cost_savings_annual)]],v=n.usage;return M(`${i} on ${n.gpu_name}`,A`<p class="soft">MemoryMark, GPU memory waste report, ${a}</p>
-      <h1>${s.sentence}</h1>
-      <p>${y(n)}</p>
-      <p class="soft">${[i,n.sample,...p(n.recipe)].join(` · `)}</p>
+@media print{:root{color-scheme:light}body{background:#fff;color:#000}.card{background:#fff}}`;function E(t,n,r){let a=g(t),o=C(t),c=w(t),u=[[`Today's batch`,S(t.current_batch_size)],[`Maximum batch`,S(t.max_batch_size)],[`Recommended batch`,t.recommended_batch_size===null?`none`:S(t.recommended_batch_size)],[`Speedup`,t.speedup===null?`not known`:p(t.speedup)],[`Saved per run`,N(t.cost_savings_per_run)],[`Saved per year`,N(t.cost_savings_annual)]],f=t.usage;return M(`${n} on ${t.gpu_name}`,A`<p class="soft">MemoryMark, GPU memory waste report, ${r}</p>
+      <h1>${a.sentence}</h1>
+      <p>${y(t)}</p>
+      <p class="soft">${[n,t.sample,...e(t.recipe)].join(` · `)}</p>
       <h2>Memory</h2>
       <div class="card">
-        ${P(`Today`,u(n)?.peak_allocated_bytes??null,n,`#ff4444`,n.current_waste_percent,`wasted`)}
-        ${P(`Maximum`,f?.peak_allocated_bytes??null,n,`#00ff88`,o(n),`used`)}
+        ${P(`Today`,s(t)?.peak_allocated_bytes??null,t,`#ff4444`,t.current_waste_percent,`wasted`)}
+        ${P(`Maximum`,c?.peak_allocated_bytes??null,t,`#00ff88`,x(t),`used`)}
       </div>
       <h2>Answer</h2>
       <div class="card facts">
-        ${_.map(([e,t])=>A`<div><span class="soft">${e}</span><b>${t}</b></div>`)}
+        ${u.map(([e,t])=>A`<div><span class="soft">${e}</span><b>${t}</b></div>`)}
       </div>
       <p class="soft">
-        Savings: ${w(n)??`no price is known`}, ${t(v.hours_per_run)} h a run,
-        ${t(v.runs_per_year)} runs a year, ${e(v.people)}
-        ${v.people===1?`person`:`people`}.
+        Savings: ${l(t)??`no price is known`}, ${i(f.hours_per_run)} h a run,
+        ${i(f.runs_per_year)} runs a year, ${S(f.people)}
+        ${f.people===1?`person`:`people`}.
       </p>
       <h2>Memory by batch size</h2>
-      <div class="card">${B(g(n),m(n))}</div>
+      <div class="card">${B(_(t),m(t))}</div>
       <h2>Throughput by batch size</h2>
-      <div class="card">${V(n)}</div>
+      <div class="card">${V(t)}</div>
       <h2>Trials</h2>
-      <div class="card">${H(n)}</div>
+      <div class="card">${H(t)}</div>
       <h2>How this was found</h2>
       <p class="soft">
-        ${d} ${l?.intervals?`Predicted numbers come with intervals; see the trials.`:``} GiB means
+        ${d} ${o?.intervals?`Predicted numbers come with intervals; see the trials.`:``} GiB means
         2^30 bytes.
-        ${Object.entries(n.versions).map(([e,t])=>`${e} ${t}`).join(`, `)}.
-      </p>`)}function D(t,n,r){let i=t.gpus.map(t=>A`<tr>
-        <td>${t.gpu_name}</td>
-        <td>${t.fits?e(t.max_batch_size??0):`does not fit`}</td>
-        <td>${t.recommended_batch_size===null?``:e(t.recommended_batch_size)}</td>
-        <td>${t.samples_per_second===null?``:a(t.samples_per_second)}</td>
-        <td>${t.usd_per_million_samples===null?``:S(t.usd_per_million_samples)}</td>
-        <td>${t.price?`$${t.price.usd_per_hour}/h`:``}</td>
-      </tr>`);return M(`${n} on every GPU`,A`<p class="soft">MemoryMark, all GPUs, ${r}</p>
+        ${Object.entries(t.versions).map(([e,t])=>`${e} ${t}`).join(`, `)}.
+      </p>`)}function D(t,n,i){let a=t.gpus.map(e=>A`<tr>
+        <td>${e.gpu_name}</td>
+        <td>${e.fits?S(e.max_batch_size??0):`does not fit`}</td>
+        <td>${e.recommended_batch_size===null?``:S(e.recommended_batch_size)}</td>
+        <td>${e.samples_per_second===null?``:r(e.samples_per_second)}</td>
+        <td>${e.usd_per_million_samples===null?``:o(e.usd_per_million_samples)}</td>
+        <td>${e.price?`$${e.price.usd_per_hour}/h`:``}</td>
+      </tr>`);return M(`${n} on every GPU`,A`<p class="soft">MemoryMark, all GPUs, ${i}</p>
       <h1>${v(t).sentence}</h1>
-      <p class="soft">${[n,...p(t.recipe),`predicted`].join(` · `)}</p>
+      <p class="soft">${[n,...e(t.recipe),`predicted`].join(` · `)}</p>
       <div class="card">
         <table>
           <thead>
@@ -63,19 +63,19 @@ ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin
             </tr>
           </thead>
           <tbody>
-            ${i}
+            ${a}
           </tbody>
         </table>
       </div>
-      <p class="soft">${d}</p>`)}function O(t,r,i){let o=t.lengths.map(t=>A`<tr>
-        <td>${t.seq_len}</td>
-        <td>${t.fits?e(t.max_batch_size??0):`does not fit`}</td>
-        <td>${t.recommended_batch_size===null?``:e(t.recommended_batch_size)}</td>
-        <td>${t.samples_per_second===null?``:a(t.samples_per_second)}</td>
-        <td>${t.lost===null?``:n(100*t.lost,0)}</td>
-      </tr>`);return M(`${r} at several lengths`,A`<p class="soft">MemoryMark, several lengths, ${i}</p>
+      <p class="soft">${d}</p>`)}function O(t,i,a){let o=t.lengths.map(e=>A`<tr>
+        <td>${e.seq_len}</td>
+        <td>${e.fits?S(e.max_batch_size??0):`does not fit`}</td>
+        <td>${e.recommended_batch_size===null?``:S(e.recommended_batch_size)}</td>
+        <td>${e.samples_per_second===null?``:r(e.samples_per_second)}</td>
+        <td>${e.lost===null?``:n(100*e.lost,0)}</td>
+      </tr>`);return M(`${i} at several lengths`,A`<p class="soft">MemoryMark, several lengths, ${a}</p>
       <h1>${f(t).sentence}</h1>
-      <p class="soft">${[r,t.gpu_name,...p(t.recipe),t.source].join(` · `)}</p>
+      <p class="soft">${[i,t.gpu_name,...e(t.recipe),t.source].join(` · `)}</p>
       <div class="card">
         <table>
           <thead>
@@ -104,8 +104,8 @@ ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin
       <body>
         ${t}
       </body>
-    </html> `.text}function N(e){return e===null?`not known`:S(e)}function P(e,t,r,a,o,s){if(t===null||o===null)return A`<div>${e}: does not fit or was not tried</div>`;let c=s===`wasted`?100-o:o,l=i(r.gpu_total_gb*C),u=new k(`width:${c.toFixed(1)}%;background:${a}`);return A`<div>${e}: ${i(t)} of ${l}, ${n(o)} ${s}</div>
-    <div class="bar"><i style="${u}"></i></div>`}var F=720,I=280,L={left:56,right:12,top:12,bottom:40},R={width:F-L.left-L.right,height:I-L.top-L.bottom};function z(e,t){return A`<svg viewBox="0 0 ${F} ${I}" role="img" aria-label="${e}">${t}</svg>`}function B(e,t){let n=b(e),r=Math.max(t,...e.map(e=>e.total))*1.05,i=e=>L.top+R.height*(1-e/r),a=R.width/Math.max(e.length,1),o=e.flatMap((e,t)=>{let r=L.left+a*(t+.15),o=(e,t,n)=>A`<rect
+    </html> `.text}function N(e){return e===null?`not known`:o(e)}function P(e,r,i,o,s,c){if(r===null||s===null)return A`<div>${e}: does not fit or was not tried</div>`;let l=c===`wasted`?100-s:s,u=t(i.gpu_total_gb*a),d=new k(`width:${l.toFixed(1)}%;background:${o}`);return A`<div>${e}: ${t(r)} of ${u}, ${n(s)} ${c}</div>
+    <div class="bar"><i style="${d}"></i></div>`}var F=720,I=280,L={left:56,right:12,top:12,bottom:40},R={width:F-L.left-L.right,height:I-L.top-L.bottom};function z(e,t){return A`<svg viewBox="0 0 ${F} ${I}" role="img" aria-label="${e}">${t}</svg>`}function B(e,t){let n=b(e),r=Math.max(t,...e.map(e=>e.total))*1.05,i=e=>L.top+R.height*(1-e/r),a=R.width/Math.max(e.length,1),o=e.flatMap((e,t)=>{let r=L.left+a*(t+.15),o=(e,t,n)=>A`<rect
         x="${r}"
         y="${i(t)}"
         width="${a*.7}"
@@ -124,29 +124,29 @@ ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin
     <text x="${F/2}" y="${276}" text-anchor="middle">batch size; the dashed line is all there is</text>`,c=n.map(e=>A`<li><i style="${new k(`background:${e.color}`)}"></i>${e.label}</li>`);return A`${z(`Memory by batch size, stacked by part; the numbers are in the table of trials.`,[...o,s])}
     <ul class="legend">
       ${c}
-    </ul>`}function V(e){let t=_(e.trials),n=l(t,e.thrashing_batch_sizes);if(!n)return A`<p>No batch size was timed.</p>`;let r=n[1]*1.08,i=t.map(e=>Math.log2(e.batch)),[o,s]=[Math.min(...i),Math.max(...i)],c=e=>L.left+R.width*(s>o?(Math.log2(e)-o)/(s-o):.5),u=e=>L.top+R.height*(1-e/r),d=t.map(e=>`${c(e.batch).toFixed(1)},${u(e.speed).toFixed(1)}`).join(` `),f=t.map(t=>{let n=t.batch===e.recommended_batch_size;return A`<circle
+    </ul>`}function V(e){let t=h(e.trials),n=u(t,e.thrashing_batch_sizes);if(!n)return A`<p>No batch size was timed.</p>`;let i=n[1]*1.08,a=t.map(e=>Math.log2(e.batch)),[o,s]=[Math.min(...a),Math.max(...a)],c=e=>L.left+R.width*(s>o?(Math.log2(e)-o)/(s-o):.5),l=e=>L.top+R.height*(1-e/i),d=t.map(e=>`${c(e.batch).toFixed(1)},${l(e.speed).toFixed(1)}`).join(` `),f=t.map(t=>{let n=t.batch===e.recommended_batch_size;return A`<circle
         cx="${c(t.batch)}"
-        cy="${u(t.speed)}"
+        cy="${l(t.speed)}"
         r="${n?6:3}"
         fill="${n?`#00ff88`:`#5b93ff`}"
       />
       <text x="${c(t.batch)}" y="${258}" text-anchor="middle">${t.batch}</text>`});return z(`Samples per second by batch size; the numbers are in the table of trials.`,[A`<rect
       x="${L.left}"
-      y="${u(n[1])}"
+      y="${l(n[1])}"
       width="${R.width}"
-      height="${u(n[0])-u(n[1])}"
+      height="${l(n[0])-l(n[1])}"
       fill="#00ff8822"
-    />`,A`<polyline points="${d}" fill="none" stroke="#5b93ff" stroke-width="2" />`,...f,A`<text x="${L.left-6}" y="${u(n[1])+4}" text-anchor="end">${a(n[1])}</text>
-      <text x="${L.left-6}" y="${u(0)}" text-anchor="end">0</text>
+    />`,A`<polyline points="${d}" fill="none" stroke="#5b93ff" stroke-width="2" />`,...f,A`<text x="${L.left-6}" y="${l(n[1])+4}" text-anchor="end">${r(n[1])}</text>
+      <text x="${L.left-6}" y="${l(0)}" text-anchor="end">0</text>
       <text x="${F/2}" y="${276}" text-anchor="middle"
         >batch size; samples per second; green: within 5 % of the best</text
-      >`])}function H(e){let t=e.trials.map(e=>{let t=e.intervals?.samples_per_second,n=e.samples_per_second===null?``:a(e.samples_per_second),r=s.map(t=>A`<td>${e.breakdown?i(e.breakdown[t.name]):``}</td>`);return A`<tr>
+      >`])}function H(e){let n=e.trials.map(e=>{let n=e.intervals?.samples_per_second,i=e.samples_per_second===null?``:r(e.samples_per_second),a=c.map(n=>A`<td>${e.breakdown?t(e.breakdown[n.name]):``}</td>`);return A`<tr>
       <td>${e.batch_size}</td>
       <td>${e.fits?`fits`:`fails`}</td>
-      <td>${i(e.peak_allocated_bytes)}</td>
-      <td>${n}</td>
-      <td>${t?`${a(t[0])} to ${a(t[1])}`:``}</td>
-      ${r}
+      <td>${t(e.peak_allocated_bytes)}</td>
+      <td>${i}</td>
+      <td>${n?`${r(n[0])} to ${r(n[1])}`:``}</td>
+      ${a}
     </tr>`});return A`<table>
     <thead>
       <tr>
@@ -155,10 +155,10 @@ ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin
         <th>Peak allocated</th>
         <th>Samples/s</th>
         <th>between</th>
-        ${s.map(e=>A`<th>${e.label}</th>`)}
+        ${c.map(e=>A`<th>${e.label}</th>`)}
       </tr>
     </thead>
     <tbody>
-      ${t}
+      ${n}
     </tbody>
   </table>`}export{E as analysisReport,D as comparisonReport,j as escaped,O as sweepReport};
