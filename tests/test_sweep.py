@@ -142,7 +142,7 @@ class Counted(FreshWorkers):
 @pytest.fixture(scope="module", params=["measured", "predicted"])
 def swept(request):
     """Small stand-ins at three lengths, run on the CPU and predicted."""
-    measured = mm.Target(device="cpu", memory_cap_bytes=30 * MIB)
+    measured = mm.Target(device="cpu", memory_cap_bytes=12 * MIB)
     target = measured if request.param == "measured" else mm.Target(gpu="a10", memory_cap_bytes=100 * MIB)
     asked = mm.Request(model="bert", small=True, recipe=mm.Recipe(optimizer="sgd"), target=target)
     events, workers = [], Counted()
