@@ -161,6 +161,7 @@ def test_the_host_takes_longer_for_more_calls_more_parameters_and_calls_from_pyt
     called, by_autograd = elementwise(8), replace(elementwise(8), eager=True)
     assert host_seconds([called] * 2, 4) > host_seconds([called], 4)
     assert host_seconds([called], 5) > host_seconds([called], 4)
+    assert host_seconds([called], 5, fused=True) < host_seconds([called], 5)
     assert host_seconds([by_autograd], 4) > host_seconds([called], 4)
 
 

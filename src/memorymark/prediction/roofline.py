@@ -90,12 +90,12 @@ TILE = 192
 SPLIT_DEPTH = 512
 # Between two kernels of a stream.
 KERNEL_GAP_SECONDS = 2.5e-6
-# What the host takes for a call from Python, for one from autograd, for a view, for each parameter that is updated, and
-# for a step as such: seen on the processor of a server.
+# What the host takes for a call from Python, for one from autograd, for a view, for each parameter that is updated, by
+# a plain optimizer or a fused one, and for a step as such: seen on the processor of a server.
 EAGER_CALL_SECONDS = 49e-6
 AUTOGRAD_CALL_SECONDS = 8e-6
 VIEW_SECONDS = 5.4e-6
-UPDATE_SECONDS = 32e-6
+UPDATE_SECONDS, FUSED_UPDATE_SECONDS = 32e-6, 4e-6
 STEP_SECONDS = 0.6e-3
 
 
@@ -113,9 +113,9 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     return arithmetic * arithmetic_seconds + traffic * traffic_seconds + KERNEL_GAP_SECONDS
 
 
-def host_seconds(operations: Iterable[Operation], updated_tensors: int) -> float:
+def host_seconds(operations: Iterable[Operation], updated_tensors: int, *, fused: bool = False) -> float:
     """How long the host takes to ask for a step, however large its tensors are."""
-    seconds = STEP_SECONDS + UPDATE_SECONDS * updated_tensors
+    seconds = STEP_SECONDS + (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
     for operation in operations:
         if launches(operation):
             seconds += EAGER_CALL_SECONDS if operation.eager else AUTOGRAD_CALL_SECONDS
