@@ -81,7 +81,7 @@ function NothingToChange({ advice }: { advice: Advice }) {
         <h1 className="text-2xl leading-tight font-semibold tracking-tight sm:text-4xl">
           {adviceHeadline(advice).sentence}
         </h1>
-        <p className="mt-3 max-w-3xl text-soft sm:text-lg">{adviceDetail(advice)}</p>
+        <p className="mt-3 max-w-3xl text-pretty text-soft sm:text-lg">{adviceDetail(advice)}</p>
         {today && (
           <p className="mt-5 flex flex-wrap gap-x-10 gap-y-3">
             <NamedNumber name="batch today" value={batchWords(advice.current_batch_size, advice.recipe)} />

@@ -30,7 +30,7 @@ export function OptionList({ advice, selected, onSelect }: OptionListProps) {
                 name={name}
                 checked={index === selected}
                 onChange={() => onSelect(index)}
-                className="mt-1 size-4 shrink-0 accent-accent outline-none"
+                className="mt-1 size-4 shrink-0 lg:mt-0 lg:self-center accent-accent outline-none"
               />
               <OptionRow advice={advice} option={option} isFirst={index === 0} />
             </label>
@@ -104,7 +104,7 @@ interface RowProps {
 function Row({ gain: shown, words, batch, speed, memoryBytes, cost, saved }: RowProps) {
   const columns = shown
     ? "lg:grid-cols-[8rem_minmax(0,1fr)_repeat(5,6rem)]"
-    : "lg:grid-cols-[minmax(0,1fr)_repeat(5,6rem)]";
+    : "lg:grid-cols-[minmax(0,1fr)_repeat(4,6rem)]";
   const number = (value: number | null, text: (value: number) => string) => (value === null ? "–" : text(value));
   return (
     <span className={`grid min-w-0 grow grid-cols-3 items-center gap-x-4 gap-y-3 ${columns}`}>
@@ -113,8 +113,8 @@ function Row({ gain: shown, words, batch, speed, memoryBytes, cost, saved }: Row
       <NamedNumber name="batch" value={batch} />
       <NamedNumber name="samples/s" value={number(speed, perSecond)} />
       <NamedNumber name="memory" value={number(memoryBytes, bytes)} />
-      <NamedNumber name="$ per million" value={number(cost, dollars)} />
-      <NamedNumber name="saved a year" value={number(saved, dollars)} />
+      <NamedNumber name="$/million" value={number(cost, dollars)} />
+      {shown && <NamedNumber name="saved/year" value={number(saved, dollars)} />}
     </span>
   );
 }

@@ -41,7 +41,7 @@ p{margin:.4rem 0}.soft{color:#a3a3a3}.good{color:#00ff88}.bad{color:#ff6b6b}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:1rem}
 .facts b{display:block;font-size:1.5rem}.bar{height:1.25rem;border-radius:4px;background:#333;overflow:hidden;margin:.25rem 0 1rem}
 .bar i{display:block;height:100%}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}
+th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}td:first-child{min-width:9rem;white-space:normal}
 pre{margin:0;font:13px/1.6 ui-monospace,monospace}dt{color:#a3a3a3}dd{margin:0 0 .6rem}th{color:#a3a3a3;font-weight:500}svg{display:block;width:100%;height:auto;min-width:30rem}svg text{fill:#a3a3a3;font-size:12px}
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem}
 ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
@@ -222,12 +222,12 @@ export function adviceReport(advice: Advice, model: string, when: string): strin
             <tr>
               <th>Change</th>
               <th>Gain</th>
-              <th></th>
+              <th>Source</th>
               <th>Batch</th>
               <th>Samples/s</th>
               <th>Memory</th>
-              <th>$ per million samples</th>
-              <th>Saved per year</th>
+              <th>$/million</th>
+              <th>Saved/year</th>
             </tr>
           </thead>
           <tbody>

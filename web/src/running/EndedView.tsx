@@ -84,9 +84,14 @@ function WaysToFit({ job, onTry, isBusy }: WaysToFitProps) {
   const model = models.find((entry) => entry.id === id || entry.huggingface_id === id);
   const ways = waysToFit(job.question, model, gpus);
   return (
-    <Card title="What to try" note="The least change is looked for; the others ask the same question with one thing changed.">
+    <Card
+      title="What to try"
+      note="Each asks the same question with one thing changed."
+      action={
+        !job.question.advise && <AskAdvice body={adviceOn(job.question)} label="Find the least change that makes it fit" />
+      }
+    >
       <div className="flex min-h-10 flex-wrap gap-3">
-        {!job.question.advise && <AskAdvice body={adviceOn(job.question)} label="The least change that makes it fit" />}
         {ways.map((way) => (
           <Button key={way.label} onClick={() => onTry(way.body)} disabled={isBusy}>
             {way.label}

@@ -1,4 +1,4 @@
-import{A as e,B as t,C as n,D as r,E as i,F as a,H as o,I as s,L as c,M as l,N as u,O as d,P as f,R as p,T as m,V as h,_ as g,a as _,b as v,d as y,f as b,g as x,h as S,i as C,j as w,k as T,m as E,n as D,o as O,p as k,t as A,u as j,v as M,w as N,x as P,y as F,z as I}from"./index-DWWJt1Dt.js";var L=`
+import{A as e,B as t,C as n,D as r,E as i,F as a,H as o,I as s,L as c,M as l,N as u,O as d,P as f,R as p,T as m,V as h,_ as g,a as _,b as v,d as y,f as b,g as x,h as S,i as C,j as w,k as T,m as E,n as D,o as O,p as k,t as A,u as j,v as M,w as N,x as P,y as F,z as I}from"./index-pIhFezIQ.js";var L=`
 :root{color-scheme:dark}*{box-sizing:border-box}
 body{margin:0 auto;padding:2rem 1rem 4rem;max-width:60rem;background:#0a0a0a;color:#ededed;font:16px/1.5 Inter,system-ui,sans-serif}
 h1{font-size:1.9rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.1rem;margin:2rem 0 .75rem}
@@ -7,7 +7,7 @@ p{margin:.4rem 0}.soft{color:#a3a3a3}.good{color:#00ff88}.bad{color:#ff6b6b}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:1rem}
 .facts b{display:block;font-size:1.5rem}.bar{height:1.25rem;border-radius:4px;background:#333;overflow:hidden;margin:.25rem 0 1rem}
 .bar i{display:block;height:100%}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}
+th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}td:first-child{min-width:9rem;white-space:normal}
 pre{margin:0;font:13px/1.6 ui-monospace,monospace}dt{color:#a3a3a3}dd{margin:0 0 .6rem}th{color:#a3a3a3;font-weight:500}svg{display:block;width:100%;height:auto;min-width:30rem}svg text{fill:#a3a3a3;font-size:12px}
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem}
 ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
@@ -119,12 +119,12 @@ ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin
             <tr>
               <th>Change</th>
               <th>Gain</th>
-              <th></th>
+              <th>Source</th>
               <th>Batch</th>
               <th>Samples/s</th>
               <th>Memory</th>
-              <th>$ per million samples</th>
-              <th>Saved per year</th>
+              <th>$/million</th>
+              <th>Saved/year</th>
             </tr>
           </thead>
           <tbody>
