@@ -50,6 +50,10 @@ def test_a_training_that_is_well_tuned_is_told_so():
     assert found.to_dict()["worth_changing"] is False
 
 
+def test_where_every_other_way_is_slower_no_gain_is_told():
+    assert advice(option(("checkpointing",), 80.0)).verdict == "Nothing is worth changing."
+
+
 def test_where_today_does_not_fit_the_least_change_comes_first_however_slow():
     lora = option(("lora", "bf16"), 900.0)
     checkpointing = option(("checkpointing",), 10.0, 2, steps=8)

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from page_checks import TINY_LLAMA, press, require_accessible, require_no_sideways_scrolling
 from playwright.sync_api import expect
 from viewports import PHONE
 
@@ -23,10 +23,6 @@ def choose(page, label, text):
     page.get_by_role("option").first.click()
 
 
-def press(page, name):
-    page.get_by_role("button", name=name).first.click()
-
-
 def answered(client, model="bert", **target):
     """A job that has its answer; asked again, it is the same one."""
     question = Question(request=Request(model=model, target=Target(gpu="a10", **target)))
@@ -34,15 +30,6 @@ def answered(client, model="bert", **target):
     for _ in client.events(job.id):
         pass
     return client.job(job.id)
-
-
-def require_accessible(page):
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
-
-
-def require_no_sideways_scrolling(page):
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2", "resnet"])
@@ -62,16 +49,6 @@ def test_from_the_front_page_to_the_answer(open_page, client, model):
     assert f"{answer['speedup']:.2f}x" in shown
     assert "predicted" in shown
     require_accessible(page)
-
-
-TINY_LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "vocab_size": 512,
-}
 
 
 def test_a_pasted_config_is_analyzed_at_several_lengths(open_page, client):

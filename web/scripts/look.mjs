@@ -35,6 +35,9 @@ const QUESTIONS = {
   doesNotFit: { model_name: "bert", gpu: "t4", seq_len: 512, memory_gib: 1 },
   gpus: { model_name: "bert", all_gpus: true },
   lengths: { model_name: "bert", gpu: "a10", seq_lens: [64, 128, 512] },
+  advice: { model_name: "bert", gpu: "a10", batch_size: 16, advise: true },
+  adviceToFit: { model_name: "bert", gpu: "a10", batch_size: 16, memory_gib: 1.2, advise: true },
+  adviceNothing: { model_name: "bert", gpu: "a10", batch_size: 316, precision: "bf16", fused: true, advise: true },
 };
 /** What transformers writes for a decoder of 1.2 billion parameters. */
 const LLAMA = {
@@ -133,6 +136,15 @@ const STATES = {
   "does-not-fit": async (page) => page.goto(`${address}/#/job/${await idOf("doesNotFit")}`),
   gpus: async (page) => page.goto(`${address}/#/job/${await idOf("gpus")}`),
   lengths: async (page) => page.goto(`${address}/#/job/${await idOf("lengths")}`),
+  advice: async (page) => page.goto(`${address}/#/job/${await idOf("advice")}`),
+  "advice-to-fit": async (page) => page.goto(`${address}/#/job/${await idOf("adviceToFit")}`),
+  "advice-nothing": async (page) => page.goto(`${address}/#/job/${await idOf("adviceNothing")}`),
+  "advice-running": async (page, cleanup) => {
+    const { job } = await post("/jobs", { ...QUESTIONS.advice, fresh: true });
+    cleanup.push(job.id);
+    await page.goto(`${address}/#/job/${job.id}`);
+    await page.getByText("samples/s, predicted").nth(2).waitFor({ timeout: 60_000 });
+  },
   "gpus-form": async (page) => page.goto(`${address}/#/gpus`),
   "gpus-running": async (page, cleanup) => {
     const id = await busy();
@@ -194,7 +206,7 @@ for (const [name, open] of Object.entries(STATES)) {
       }
     });
     await open(page, cleanup);
-    if (!["running", "gpus-running", "queued"].includes(name)) await page.waitForTimeout(1_200);
+    if (!["running", "gpus-running", "advice-running", "queued"].includes(name)) await page.waitForTimeout(1_200);
     await page.screenshot({
       path: `${folder}/${prefix}${name}.png`,
       fullPage: !["running", "queued", "form", "unreachable", "token"].includes(name) || prefix !== "",

@@ -1,9 +1,11 @@
-// A real prediction of the service, BERT base on an A10, to test with.
-import type { Analysis, Gpu, JobEvent, Model, Question } from "../src/api/types";
+// Real predictions of the service, BERT base on an A10, to test with.
+import type { Advice, Analysis, Gpu, JobEvent, Model, Question } from "../src/api/types";
+import adviceJson from "./data/bert-a10-advice.json";
 import analysisJson from "./data/bert-a10.json";
 import eventsJson from "./data/bert-a10-events.json";
 
 export const analysis = analysisJson as unknown as Analysis;
+export const advice = adviceJson as unknown as Advice;
 export const events = eventsJson as unknown as JobEvent[];
 
 export const changed = (changes: Partial<Analysis>): Analysis => ({ ...analysis, ...changes });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, UnreachableError, refusal } from "../src/api/client";
 import type { Job } from "../src/api/types";
-import { askProblem, awayProblem, callProblem, jobProblem } from "../src/logic/problems";
+import { askProblem, awayProblem, callProblem, jobProblem, sentence } from "../src/logic/problems";
 
 describe("problems", () => {
   it("say what a service on another site needs", () => {
@@ -37,5 +37,17 @@ describe("problems", () => {
     const ours = Response.json({ status: "error", error: "no." }, { status: 503, headers: { "Retry-After": "5" } });
     expect(await refusal(ours)).toMatchObject({ status: 503, message: "no.", retryAfterSeconds: 5 });
     expect(await refusal(new Response("<h1>Bad gateway</h1>", { status: 502 }))).toBeInstanceOf(UnreachableError);
+  });
+
+  it("begin large, but for names", () => {
+    const begun = ["does not fit.", "today's recipe", "bf16 autocast", "torch.compile", "channels_last", "8-bit AdamW"];
+    expect(begun.map(sentence)).toEqual([
+      "Does not fit.",
+      "Today's recipe",
+      "bf16 autocast",
+      "torch.compile",
+      "channels_last",
+      "8-bit AdamW",
+    ]);
   });
 });

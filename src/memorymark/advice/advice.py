@@ -229,8 +229,9 @@ class Advice(Shown):
         if best is None:
             first = next(iter(self.ranked), None)
             gain = self.gain(first) if first else None
-            reached = f": the best of {len(self.options)} ways gains {100 * (gain - 1):.0f} %" if gain else ""
-            return f"Nothing is worth changing{reached}."
+            if gain is None or gain < 1:
+                return "Nothing is worth changing."
+            return f"Nothing is worth changing: the best of {len(self.options)} ways gains {100 * (gain - 1):.0f} %."
         if not self.fits_today:
             return f"The least change that makes it fit: {best.title}."
         gain = self.gain(best) or 0.0

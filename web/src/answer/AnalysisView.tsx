@@ -2,6 +2,9 @@ import { useState } from "react";
 import type { Analysis, Job } from "../api/types";
 import { MemoryChart, ThroughputChart } from "../charts/lazy";
 import { answerColumns, limitGib, throughputPoints } from "../logic/chart-data";
+import { snippets } from "../logic/code-snippets";
+import { adviceOn } from "../logic/draft";
+import { count } from "../logic/format";
 import { analysisDetail, analysisHeadline } from "../logic/headline";
 import { link } from "../logic/route";
 import { NO_PRICE, type CostInput } from "../logic/savings";
@@ -10,6 +13,7 @@ import { JobTitle } from "../running/JobTitle";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
 import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
+import { AskAdvice } from "./AskAdvice";
 import { BatchSizes } from "./BatchSizes";
 import { BreakdownCard } from "./BreakdownCard";
 import { CodeCard } from "./CodeCard";
@@ -31,6 +35,7 @@ interface AnalysisViewProps {
 /** The answer. */
 export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisViewProps) {
   const [cost, setCost] = useState<CostInput>(() => costOf(analysis));
+  const batchSize = analysis.recommended_batch_size ?? analysis.max_batch_size;
   return (
     <div className="space-y-6">
       <JobTitle
@@ -46,6 +51,7 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
         )}
+        <AskAdvice body={adviceOn(job.question, analysis.request)} />
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard headline={analysisHeadline(analysis)} detail={analysisDetail(analysis)} />
@@ -69,10 +75,15 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
       </div>
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
         <BreakdownCard analysis={analysis} />
-        <CodeCard analysis={analysis} />
+        <CodeCard
+          title={`Use batch ${count(batchSize)}`}
+          note="A much larger batch often wants a higher learning rate."
+          snippets={snippets(analysis.recipe, batchSize)}
+          batchSize={batchSize}
+        />
       </div>
       <CostCalculator analysis={analysis} cost={cost} onChange={setCost} />
-      <HowFound job={job} analysis={analysis} />
+      <HowFound job={job} result={analysis} />
       <div className="flex flex-wrap items-center justify-between gap-3">
         <ExportButtons job={job} result={analysis} model={model} />
         {!isPart && <RunAgain job={job} />}

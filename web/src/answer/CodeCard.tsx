@@ -1,21 +1,24 @@
 import * as Tabs from "@radix-ui/react-tabs";
 import { useState } from "react";
-import type { Analysis } from "../api/types";
-import { snippets } from "../logic/code-snippets";
-import { count } from "../logic/format";
+import type { Snippet } from "../logic/code-snippets";
 import { Card } from "../ui/Card";
 import { CopyButton } from "../ui/CopyButton";
 
-/** The recommended batch as code to copy. */
-export function CodeCard({ analysis }: { analysis: Analysis }) {
-  const batchSize = analysis.recommended_batch_size ?? analysis.max_batch_size;
-  const all = snippets(analysis.recipe, batchSize);
+interface CodeCardProps {
+  title: string;
+  note: string;
+  snippets: readonly Snippet[];
+  batchSize: number;
+}
+
+/** A batch, and how to train with it, as code to copy. */
+export function CodeCard({ title, note, snippets: all, batchSize }: CodeCardProps) {
   const [chosen, setChosen] = useState(all[0]!.name);
   const code = all.find((snippet) => snippet.name === chosen)?.code ?? "";
   return (
     <Card
-      title={`Use batch ${count(batchSize)}`}
-      note="A much larger batch often wants a higher learning rate."
+      title={title}
+      note={note}
       action={<CopyButton text={code} label="Copy" />}
     >
       <Tabs.Root value={chosen} onValueChange={setChosen}>
@@ -37,7 +40,7 @@ export function CodeCard({ analysis }: { analysis: Analysis }) {
             className="mt-3 h-[21.5rem] overflow-auto rounded-lg bg-black p-4 font-mono text-xs leading-6"
           >
             <pre>
-              <Highlighted code={snippet.code} mark={`batch_size=${batchSize}`} />
+              <Highlighted code={snippet.code} batchSize={batchSize} />
             </pre>
           </Tabs.Content>
         ))}
@@ -47,14 +50,14 @@ export function CodeCard({ analysis }: { analysis: Analysis }) {
 }
 
 /** The one number that matters stands out. */
-function Highlighted({ code, mark }: { code: string; mark: string }) {
-  const at = code.indexOf(mark);
-  if (at < 0) return code;
+function Highlighted({ code, batchSize }: { code: string; batchSize: number }) {
+  const [before, mark, after] = code.split(new RegExp(`(batch_size ?= ?${batchSize}\\b)`, "i"));
+  if (!mark) return code;
   return (
     <>
-      {code.slice(0, at)}
+      {before}
       <mark className="rounded bg-accent/20 text-accent">{mark}</mark>
-      {code.slice(at + mark.length)}
+      {after}
     </>
   );
 }

@@ -1,5 +1,5 @@
-import { isComparison, isSweep, type Job, type Result } from "../api/types";
-import { gpusCsv, lengthsCsv, trialsCsv } from "../logic/csv";
+import { isAdvice, isComparison, isSweep, type Job, type Result } from "../api/types";
+import { gpusCsv, lengthsCsv, optionsCsv, trialsCsv } from "../logic/csv";
 import { when } from "../logic/format";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
@@ -16,12 +16,7 @@ export function ExportButtons({ job, result, model }: ExportButtonsProps) {
   const name = `memorymark-${job.model_name.replace(/[^\w.-]+/g, "-")}-${job.id}`;
   const saveReport = async () => {
     const report = await import("../logic/html-report");
-    const text = isComparison(result)
-      ? report.comparisonReport(result, model, when(job.created_at))
-      : isSweep(result)
-        ? report.sweepReport(result, model, when(job.created_at))
-        : report.analysisReport(result, model, when(job.created_at));
-    save(`${name}.html`, "text/html", text);
+    save(`${name}.html`, "text/html", report.reportOf(result, model, when(job.created_at)));
   };
   return (
     <div className="flex flex-wrap gap-2">
@@ -37,6 +32,7 @@ export function ExportButtons({ job, result, model }: ExportButtonsProps) {
 }
 
 function csvOf(result: Result): string {
+  if (isAdvice(result)) return optionsCsv(result);
   if (isComparison(result)) return gpusCsv(result);
   return isSweep(result) ? lengthsCsv(result) : trialsCsv(result.trials);
 }

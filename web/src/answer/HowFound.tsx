@@ -1,29 +1,30 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/client";
-import type { Analysis, Job, Request } from "../api/types";
+import { isAdvice, type Advice, type Analysis, type Job, type Request } from "../api/types";
 import { SYNTHETIC } from "../logic/analysis";
 import { bytes, parameters, percent, seconds, when } from "../logic/format";
+import { howAdvised } from "../logic/headline";
 import { NOTHING_YET, advance } from "../logic/job-progress";
 import { Terminal } from "../running/Terminal";
 import { Card } from "../ui/Card";
 
 /** Measured or predicted, on what, with which versions, and what that leaves out. */
-export function HowFound({ job, analysis }: { job: Job; analysis: Analysis }) {
-  const { info } = analysis;
+export function HowFound({ job, result }: { job: Job; result: Analysis | Advice }) {
+  const { info } = result;
   const facts: [string, string][] = [
-    ["Source", sourceWords(analysis)],
+    ["Source", sourceWords(result)],
     [
       "Memory",
-      `${bytes(analysis.capacity_bytes)} for the allocator${info.capped ? ", capped" : ""}; ${percent(100 * analysis.margin, 0)} of it kept free`,
+      `${bytes(info.capacity_bytes)} for the allocator${info.capped ? ", capped" : ""}; ${percent(100 * result.margin, 0)} of it kept free`,
     ],
     [
       "Model",
-      `${parameters(info.parameters)} parameters, samples of ${analysis.sample}${analysis.small ? ", a small stand-in" : ""}${modelWords(analysis.request)}`,
+      `${parameters(info.parameters)} parameters, samples of ${result.sample}${result.small ? ", a small stand-in" : ""}${modelWords(result.request)}`,
     ],
     [
       "Versions",
-      Object.entries({ memorymark: job.versions["memorymark"] ?? "", ...analysis.versions })
+      Object.entries({ memorymark: job.versions["memorymark"] ?? "", ...result.versions })
         .map(([name, version]) => `${name} ${version}`)
         .join(", "),
     ],
@@ -31,7 +32,7 @@ export function HowFound({ job, analysis }: { job: Job; analysis: Analysis }) {
       "Machine",
       `${job.machine.system}, ${job.machine.processors} processors${job.machine.gpus.length > 0 ? `, ${job.machine.gpus.join(", ")}` : ", no GPU"}`,
     ],
-    ["Asked", `${when(job.created_at)}, answered in ${seconds(analysis.seconds["total"] ?? 0)}`],
+    ["Asked", `${when(job.created_at)}, answered in ${seconds(result.seconds["total"] ?? 0)}`],
   ];
   return (
     <Card title="How this was found">
@@ -45,7 +46,7 @@ export function HowFound({ job, analysis }: { job: Job; analysis: Analysis }) {
           ))}
         </dl>
         <ul className="space-y-2 text-sm text-soft">
-          {notes(analysis).map((note) => (
+          {notes(result).map((note) => (
             <li key={note} className="border-l-2 border-edge pl-3">
               {note}
             </li>
@@ -68,16 +69,18 @@ function modelWords({ config, task, revision }: Request): string {
     .join("");
 }
 
-function sourceWords(analysis: Analysis): string {
-  if (analysis.source === "measured") return `Measured on ${analysis.gpu_name}: every number comes from steps that ran`;
-  return `Predicted for ${analysis.gpu_name}: nothing ran on one`;
+function sourceWords(result: Analysis | Advice): string {
+  if (isAdvice(result)) return howAdvised(result);
+  if (result.source === "measured") return `Measured on ${result.gpu_name}: every number comes from steps that ran`;
+  return `Predicted for ${result.gpu_name}: nothing ran on one`;
 }
 
-function notes(analysis: Analysis): string[] {
-  const { unknown_operations: unknown, thrashing_batch_sizes: thrashing } = analysis;
+function notes(result: Analysis | Advice): string[] {
+  const { unknown_operations: unknown, info } = result;
+  const thrashing = isAdvice(result) ? [] : result.thrashing_batch_sizes;
   return [
     SYNTHETIC,
-    ...(analysis.source === "predicted"
+    ...(result.source === "predicted"
       ? ["Predicted numbers come with intervals, which are wider for GPUs that were never measured."]
       : []),
     ...(unknown.length > 0 ? [`Less certain: ${unknown.join(", ")} were never measured.`] : []),
@@ -86,7 +89,7 @@ function notes(analysis: Analysis): string[] {
           `Thrashing at batch ${thrashing.join(", ")}: it trains, but the allocator retries or the time per sample jumps.`,
         ]
       : []),
-    ...(analysis.device === "cpu" ? ["No GPU was used: the model was really trained on the CPU."] : []),
+    ...(info.device_kind === "cpu" ? ["No GPU was used: the model was really trained on the CPU."] : []),
     "Memory does not depend on the values of the weights, so they are random and none are downloaded.",
   ];
 }

@@ -4,6 +4,7 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type Advice = Schemas["Advice"];
+export type AdviceOption = Schemas["OptionView"];
 export type Analysis = Schemas["Analysis"];
 export type Breakdown = Schemas["Breakdown"];
 export type Comparison = Schemas["Comparison"];
@@ -24,7 +25,7 @@ export type Usage = Schemas["UsageView"];
 
 export type Sweep = Schemas["Sweep"];
 export type Task = Schemas["TaskView"];
-export type Result = Analysis | Comparison | Sweep;
+export type Result = Analysis | Comparison | Sweep | Advice;
 
 export type State = JobSummary["state"];
 export type ErrorKind = NonNullable<JobSummary["error_kind"]>;
@@ -47,7 +48,7 @@ export function isSweep(result: Result): result is Sweep {
 }
 
 /** What to change. */
-export function isAdvice(result: Result | Advice): result is Advice {
+export function isAdvice(result: Result): result is Advice {
   return "verdict" in result;
 }
 

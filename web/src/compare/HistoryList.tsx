@@ -2,8 +2,9 @@ import type { JobSummary } from "../api/types";
 import { useJobNames } from "../hooks/use-job-names";
 import { ago, count, dollars, speedup, when } from "../logic/format";
 import { link } from "../logic/route";
-import { askedWords, isComparable } from "../logic/summary";
-import { SourceBadge, StateBadge } from "../ui/Badge";
+import { askedWords, foundNothing, isComparable } from "../logic/summary";
+import { Badge, SourceBadge, StateBadge } from "../ui/Badge";
+import { NamedNumber, type NamedNumberProps } from "../ui/NamedNumber";
 
 interface HistoryListProps {
   jobs: readonly JobSummary[];
@@ -33,7 +34,10 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
             className="grid min-w-0 grow grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 gap-y-1 py-3 pr-4 -outline-offset-2 lg:grid-cols-[minmax(0,1fr)_7rem_7rem_6rem_8rem_7rem]"
           >
             <span className="min-w-0">
-              <span className="block truncate font-medium">{nameOf(job)}</span>
+              <span className="flex items-center gap-2">
+                <span className="truncate font-medium">{nameOf(job)}</span>
+                {job.kind === "advice" && <Badge>advice</Badge>}
+              </span>
               <span className="block truncate text-xs text-soft lg:hidden">{outcomeOf(job)}</span>
               <span className="block truncate text-xs text-faint lg:hidden">{askedWords(job)}</span>
               <span className="hidden truncate text-xs text-faint lg:block" title={when(job.created_at)}>
@@ -56,8 +60,9 @@ export function HistoryList({ jobs, picked, onToggle }: HistoryListProps) {
   );
 }
 
-function Numbers({ job: { headline, state, kind }, outcome }: { job: JobSummary; outcome: string }) {
-  if (!headline || kind === "comparison") {
+function Numbers({ job, outcome }: { job: JobSummary; outcome: string }) {
+  const { headline, state, kind } = job;
+  if (!headline || kind === "comparison" || foundNothing(job)) {
     // The badge says the same already.
     const text = state === "done" || state === "failed" ? outcome : "";
     return <span className="col-span-4 hidden truncate text-sm text-soft lg:block">{text}</span>;
@@ -79,11 +84,10 @@ function Numbers({ job: { headline, state, kind }, outcome }: { job: JobSummary;
   );
 }
 
-function Number({ name, value, isStrong = false }: { name: string; value: string; isStrong?: boolean }) {
+function Number(props: NamedNumberProps) {
   return (
-    <span className="hidden text-sm tabular-nums lg:block">
-      <span className={`block ${isStrong ? "font-semibold text-accent" : ""}`}>{value}</span>
-      <span className="block text-xs text-faint">{name}</span>
+    <span className="hidden lg:block">
+      <NamedNumber {...props} />
     </span>
   );
 }

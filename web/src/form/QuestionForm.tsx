@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { useGpus, useHealth, useModels, useSubmit, useTasks } from "../hooks/queries";
 import { useDraft } from "../hooks/use-draft";
-import { allGpusBody, defaultGpu, draftBody, draftErrors } from "../logic/draft";
+import { adviseBody, allGpusBody, defaultGpu, draftBody, draftErrors } from "../logic/draft";
 import { askProblem } from "../logic/problems";
 import { sampleShape } from "../logic/sample";
 import { Button } from "../ui/Button";
@@ -12,23 +12,30 @@ import { ModelField } from "./ModelField";
 import { MoreOptions } from "./MoreOptions";
 import { RecipeFields } from "./RecipeFields";
 
+/** What can be asked about what the form holds. */
+type Ask = "analysis" | "advice" | "gpus";
+const WORDS = { analysis: "Analyze Memory Usage", advice: "What should I change?", gpus: "Compare All GPUs" };
+const BODIES = { analysis: draftBody, advice: adviseBody, gpus: allGpusBody };
+
 /** The question: which model, on which GPU, trained how, and with what batch size today. */
 export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean }) {
   const { draft, change } = useDraft();
   const { data: models } = useModels();
   const { data: tasks = [] } = useTasks();
   const submit = useSubmit();
-  const [isChecked, setChecked] = useState(false);
+  const [asked, setAsked] = useState<Ask | null>(null);
   useDefaultGpu();
   const model = draft.isPasted ? undefined : models?.find((entry) => entry.id === draft.model);
   const shape = sampleShape(draft, model, tasks);
-  const errors = isChecked ? draftErrors(draft, shape, isForAllGpus) : {};
+  const errorsFor = (what: Ask) => draftErrors(draft, shape, what !== "analysis");
+  const errors = asked ? errorsFor(asked) : {};
 
-  const ask = () => {
-    setChecked(true);
-    if (Object.keys(draftErrors(draft, shape, isForAllGpus)).length > 0) return;
-    submit.mutate(isForAllGpus ? allGpusBody(draft, shape) : draftBody(draft, shape));
+  const ask = (what: Ask) => {
+    setAsked(what);
+    if (Object.keys(errorsFor(what)).length === 0) submit.mutate(BODIES[what](draft, shape));
   };
+  const words = (what: Ask) => (submit.isPending && asked === what ? "Asking…" : WORDS[what]);
+  const main = isForAllGpus ? "gpus" : "analysis";
 
   return (
     <form
@@ -37,7 +44,7 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
       className="card space-y-5 self-start p-5 sm:p-6"
       onSubmit={(event) => {
         event.preventDefault();
-        ask();
+        ask(main);
       }}
     >
       <ModelField configError={errors.configText} />
@@ -53,8 +60,13 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
       <MoreOptions model={model} shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
       <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
-        {submit.isPending ? "Asking…" : isForAllGpus ? "Compare All GPUs" : "Analyze Memory Usage"}
+        {words(main)}
       </Button>
+      {!isForAllGpus && (
+        <Button disabled={submit.isPending} onClick={() => ask("advice")} className="-mt-2 min-h-12 w-full">
+          {words("advice")}
+        </Button>
+      )}
     </form>
   );
 }

@@ -3,7 +3,7 @@ import { useJobNames } from "../hooks/use-job-names";
 import { ago } from "../logic/format";
 import { link } from "../logic/route";
 import { isStopped } from "../logic/summary";
-import { StateBadge } from "../ui/Badge";
+import { Badge, StateBadge } from "../ui/Badge";
 
 const SHOWN = 4;
 
@@ -39,7 +39,10 @@ export function RecentResults() {
                 className="flex min-h-14 items-center gap-4 px-4 py-2 -outline-offset-2 hover:bg-raised"
               >
                 <span className="min-w-0 grow">
-                  <span className="block truncate text-sm font-medium">{nameOf(job)}</span>
+                  <span className="flex items-center gap-2">
+                    <span className="truncate text-sm font-medium">{nameOf(job)}</span>
+                    {job.kind === "advice" && <Badge>advice</Badge>}
+                  </span>
                   <span className="block truncate text-xs text-soft">{outcomeOf(job)}</span>
                 </span>
                 {job.state === "done" ? (

@@ -1,5 +1,5 @@
 // Results as tables for a spreadsheet.
-import type { Comparison, Sweep, Trial } from "../api/types";
+import type { Advice, Comparison, Sweep, Trial } from "../api/types";
 import { PARTS } from "./chart-data";
 
 type Cell = string | number | boolean | null | undefined;
@@ -69,6 +69,24 @@ export function lengthsCsv(sweep: Sweep): string {
     "lost",
   ] as const;
   return csv([names, ...sweep.lengths.map((length) => names.map((name) => length[name]))]);
+}
+
+/** One line for each way to train, the best first. */
+export function optionsCsv(advice: Advice): string {
+  const names = [
+    "title",
+    "source",
+    "gain",
+    "predicted_gain",
+    "batch_size",
+    "accumulation_steps",
+    "max_batch_size",
+    "samples_per_second",
+    "memory_gb",
+    "usd_per_million_samples",
+    "cost_savings_annual",
+  ] as const;
+  return csv([names, ...advice.options.map((option) => names.map((name) => option[name]))]);
 }
 
 export function csv(rows: readonly (readonly Cell[])[]): string {

@@ -1,5 +1,5 @@
 // What the form holds, and the question it asks.
-import type { Gpu, Health, JobBody, Optimizer, Precision, Question } from "../api/types";
+import type { Gpu, Health, JobBody, Optimizer, Precision, Question, Request } from "../api/types";
 import { readConfig } from "./config-text";
 import { FUSED_OPTIMIZERS } from "./recipe";
 import { readSizes, sizeError, type SampleShape } from "./sample";
@@ -73,12 +73,12 @@ export function hasRevisions(draft: Draft): boolean {
   return !draft.isPasted && draft.model.includes("/");
 }
 
-export function draftErrors(draft: Draft, shape: SampleShape, isForAllGpus = false): DraftErrors {
+export function draftErrors(draft: Draft, shape: SampleShape, isOneLength = false): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.isPasted) errors.configText = readConfig(draft.configText).error ?? undefined;
   else if (!draft.model) errors.model = "Choose a model.";
   if (!isWhole(draft.batchSize)) errors.batchSize = "A whole number from 1.";
-  errors.sampleSize = sizeError(draft.sampleSize, shape, !isForAllGpus) ?? undefined;
+  errors.sampleSize = sizeError(draft.sampleSize, shape, !isOneLength) ?? undefined;
   if (draft.lora !== "" && !isWhole(draft.lora)) errors.lora = "A whole number from 1, or empty.";
   if (!isWhole(draft.accumulate)) errors.accumulate = "A whole number from 1.";
   if (draft.memoryGib !== "" && !(Number(draft.memoryGib) > 0)) errors.memoryGib = "More than 0, or empty.";
@@ -116,6 +116,16 @@ export function draftBody(draft: Draft, shape: SampleShape): JobBody {
 export function allGpusBody(draft: Draft, shape: SampleShape): JobBody {
   const { gpu: _, memory_gib: __, ...body } = draftBody({ ...draft, compile: false }, shape);
   return { ...body, all_gpus: true };
+}
+
+/** The same training, and what to change about it; torch.compile is tried where the GPU is here. */
+export function adviseBody(draft: Draft, shape: SampleShape): JobBody {
+  return { ...draftBody(draft, shape), advise: true };
+}
+
+/** What to change about the training of an earlier question, or of a part of it. */
+export function adviceOn(question: Question, request: Request = question.request): JobBody {
+  return questionBody({ ...question, request, all_gpus: false, seq_lens: [], advise: true });
 }
 
 /** The body that asks an earlier question again. */

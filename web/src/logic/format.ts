@@ -42,6 +42,11 @@ export function speedup(value: number): string {
   return `${fixed(value, 2)}x`;
 }
 
+/** `3.0x`, with one more digit for what would read as no gain. */
+export function gain(value: number): string {
+  return `${fixed(value, value !== 1 && Math.abs(value - 1) < 0.1 ? 2 : 1)}x`;
+}
+
 export function perSecond(value: number): string {
   return fixed(value, value < 100 ? 1 : 0);
 }

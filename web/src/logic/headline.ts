@@ -1,7 +1,8 @@
 // The answer in one sentence, and it must be honest.
-import type { Analysis, Comparison, Sweep, Trial } from "../api/types";
+import type { Advice, Analysis, Comparison, Sweep, Trial } from "../api/types";
 import { currentTrial, isFaster, recommendedTrial, unusedBytes } from "./analysis";
-import { bytes, count, shortGpuName, speedup } from "./format";
+import { bytes, count, percent, shortGpuName, speedup } from "./format";
+import { sentence } from "./problems";
 
 export interface Headline {
   sentence: string;
@@ -47,11 +48,39 @@ export function analysisDetail(analysis: Analysis): string {
   const waste = today === null ? "" : `Today's batch leaves ${Math.round(today)} % of the memory unused. `;
   const slow =
     analysis.speedup !== null && !isFaster(analysis) ? "The batch size is not what slows this training down. " : "";
-  const how =
-    analysis.source === "predicted"
-      ? `Predicted for the ${analysis.gpu_name}; nothing ran on one.`
-      : `Measured on ${analysis.device === "cpu" ? "the server's CPU" : `the ${analysis.gpu_name}`}.`;
-  return waste + slow + how;
+  return waste + slow + howWords(analysis);
+}
+
+function howWords({ source, gpu_name: gpu, info }: Pick<Analysis, "source" | "gpu_name" | "info">): string {
+  if (source === "predicted") return `Predicted for the ${gpu}; nothing ran on one.`;
+  return `Measured on ${info.device_kind === "cpu" ? "the server's CPU" : `the ${gpu}`}.`;
+}
+
+export function adviceHeadline(advice: Advice): Headline {
+  if (!advice.worth_changing) return { sentence: "Nothing is worth changing", tone: "neutral" };
+  return { sentence: sentence(advice.verdict).replace(/\.$/, ""), tone: "good" };
+}
+
+/** What stands below the headline of an advice. */
+export function adviceDetail(advice: Advice): string {
+  const how = howAdvised(advice);
+  if (!advice.fits_today) return `Today's training does not fit. ${how}`;
+  return advice.worth_changing ? how : `${whyNothing(advice.options.map((option) => option.gain ?? 0))} ${how}`;
+}
+
+/** Which of the ways ran. */
+export function howAdvised(advice: Advice): string {
+  const { options } = advice;
+  const ran = options.filter((option) => option.source === "measured").length;
+  if (ran === 0 || ran === options.length) return howWords(advice);
+  return `${ran} of ${options.length} ways ran on the ${advice.gpu_name}; the others are predicted.`;
+}
+
+function whyNothing(gains: readonly number[]): string {
+  const best = Math.max(...gains);
+  if (gains.length === 0 || best < 1.005) return "No other way to train is faster than today's.";
+  const ways = gains.length === 1 ? "The only other way to train" : `The best of ${gains.length} other ways to train`;
+  return `${ways} gains ${percent(100 * (best - 1), 0)}, which is within what two measurements differ by.`;
 }
 
 export function comparisonHeadline(comparison: Comparison): Headline {

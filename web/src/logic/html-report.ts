@@ -1,5 +1,15 @@
 // A result as one HTML file that needs nothing else: no script, no font, no network.
-import type { Analysis, Comparison, Sweep } from "../api/types";
+import {
+  isAdvice,
+  isComparison,
+  isSweep,
+  type Advice,
+  type Analysis,
+  type Comparison,
+  type Result,
+  type Sweep,
+} from "../api/types";
+import { batchNotes, batchWords, changeWords, predictedBeside, todayTrial } from "./advice";
 import { SYNTHETIC, currentTrial, efficiencyPercent, maximumTrial, priceWords, recommendedTrial } from "./analysis";
 import {
   PARTS,
@@ -11,7 +21,15 @@ import {
   type MemoryColumn,
 } from "./chart-data";
 import * as show from "./format";
-import { analysisDetail, analysisHeadline, comparisonHeadline, sweepHeadline } from "./headline";
+import {
+  adviceDetail,
+  adviceHeadline,
+  analysisDetail,
+  analysisHeadline,
+  comparisonHeadline,
+  sweepHeadline,
+} from "./headline";
+import { sentence } from "./problems";
 import { recipeWords } from "./recipe";
 
 const STYLE = `
@@ -23,11 +41,17 @@ p{margin:.4rem 0}.soft{color:#a3a3a3}.good{color:#00ff88}.bad{color:#ff6b6b}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:1rem}
 .facts b{display:block;font-size:1.5rem}.bar{height:1.25rem;border-radius:4px;background:#333;overflow:hidden;margin:.25rem 0 1rem}
 .bar i{display:block;height:100%}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}
-th{color:#a3a3a3;font-weight:500}svg{display:block;width:100%;height:auto;min-width:30rem}svg text{fill:#a3a3a3;font-size:12px}
+th,td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid #2a2a2a;white-space:nowrap}th:first-child,td:first-child{text-align:left}td:first-child{min-width:9rem;white-space:normal}
+pre{margin:0;font:13px/1.6 ui-monospace,monospace}dt{color:#a3a3a3}dd{margin:0 0 .6rem}th{color:#a3a3a3;font-weight:500}svg{display:block;width:100%;height:auto;min-width:30rem}svg text{fill:#a3a3a3;font-size:12px}
 ul.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.85rem}
 ul.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
 @media print{:root{color-scheme:light}body{background:#fff;color:#000}.card{background:#fff}}`;
+
+export function reportOf(result: Result, model: string, when: string): string {
+  if (isAdvice(result)) return adviceReport(result, model, when);
+  if (isComparison(result)) return comparisonReport(result, model, when);
+  return isSweep(result) ? sweepReport(result, model, when) : analysisReport(result, model, when);
+}
 
 export function analysisReport(analysis: Analysis, model: string, when: string): string {
   const headline = analysisHeadline(analysis);
@@ -152,7 +176,80 @@ export function sweepReport(sweep: Sweep, model: string, when: string): string {
           </tbody>
         </table>
       </div>
-      ${sweep.advice.map((sentence) => html`<p>${sentence}</p>`)}
+      ${sweep.advice.map((line) => html`<p>${line}</p>`)}
+      <p class="soft">${SYNTHETIC}</p>`,
+  );
+}
+
+export function adviceReport(advice: Advice, model: string, when: string): string {
+  const today = todayTrial(advice);
+  const best = advice.worth_changing ? advice.options[0] : undefined;
+  const number = (value: number | null | undefined, words: (value: number) => string) =>
+    html`<td>${value === null || value === undefined ? "" : words(value)}</td>`;
+  const rows = advice.options.map((option) => {
+    const predicted = predictedBeside(option);
+    const how = option.source + (predicted === null ? "" : ` (${show.gain(predicted)} predicted)`);
+    return html`<tr>
+      <td>${changeWords(option)}</td>
+      ${number(option.gain, show.gain)}
+      <td>${how}</td>
+      <td>${batchWords(option.batch_size, option)}</td>
+      ${number(option.samples_per_second, show.perSecond)} ${number(option.memory_gb * show.GIB, show.bytes)}
+      ${number(option.usd_per_million_samples, show.dollars)} ${number(option.cost_savings_annual, show.dollars)}
+    </tr>`;
+  });
+  const last = html`<tr>
+    <td>today: ${recipeWords(advice.recipe).join(", ")}</td>
+    ${number(today ? 1 : null, show.gain)}
+    <td>${today ? today.source : "does not fit"}</td>
+    <td>${batchWords(advice.current_batch_size, advice.recipe)}</td>
+    ${number(today?.samples_per_second, show.perSecond)} ${number(today?.peak_allocated_bytes, show.bytes)}
+    ${number(advice.today.usd_per_million_samples, show.dollars)}
+    <td></td>
+  </tr>`;
+  const listed = (pairs: [string, string][]) =>
+    html`<dl class="card">${pairs.map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>`;
+  return page(
+    `What to change: ${model} on ${advice.gpu_name}`,
+    html`<p class="soft">MemoryMark, what to change, ${when}</p>
+      <h1>${adviceHeadline(advice).sentence}</h1>
+      <p>${adviceDetail(advice)}</p>
+      <p class="soft">${[model, advice.sample, ...recipeWords(advice.recipe)].join(" · ")}</p>
+      <h2>${advice.fits_today ? "Ways to train, the best first" : "Ways to make it fit, the least change first"}</h2>
+      <div class="card">
+        <table>
+          <thead>
+            <tr>
+              <th>Change</th>
+              <th>Gain</th>
+              <th>Source</th>
+              <th>Batch</th>
+              <th>Samples/s</th>
+              <th>Memory</th>
+              <th>$/million</th>
+              <th>Saved/year</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${rows}${last}
+          </tbody>
+        </table>
+      </div>
+      ${
+        best
+          ? html`<h2>What the first one costs</h2>
+              ${listed(best.costs.map(({ change, cost }) => [change, cost]))}
+              ${batchNotes(advice, best).map((note) => html`<p>${note}</p>`)}
+              <h2>Its code for PyTorch</h2>
+              <div class="card"><pre>${best.code.pytorch}</pre></div>`
+          : ""
+      }
+      ${
+        advice.refused.length > 0
+          ? html`<h2>Looked at and left</h2>
+              ${listed(advice.refused.map(({ title, why }) => [title, sentence(why)]))}`
+          : ""
+      }
       <p class="soft">${SYNTHETIC}</p>`,
   );
 }

@@ -84,6 +84,27 @@ const SEARCH_FROM = 0.35;
 const TIMING_FROM = 0.6;
 const ALMOST = 0.97;
 
+/** How far advice is: each way that is tried brings it nearer to the end; how many there are is not known. */
+export function fractionAdvised(progress: JobProgress, now: number): number {
+  if (progress.state === null || progress.state === "queued") return 0;
+  if (progress.state !== "running") return 1;
+  const tried = Math.max(progress.stages - 1, 0) + nearing(progress, now);
+  return ALMOST * (1 - 0.82 ** tried);
+}
+
+/** What has been done for an advice so far. */
+export function adviceWords({ stage, stages }: JobProgress): string {
+  if (stage === "confirm") return "The best ways run on the GPU";
+  const looked = Math.max(stages - 1, 0);
+  return looked === 1 ? "1 way to train looked at" : `${looked} ways to train looked at`;
+}
+
+/** From 0 towards 1 while a stage goes on. */
+function nearing({ stageAt }: JobProgress, now: number): number {
+  const waited = stageAt ? Math.max(now - Date.parse(stageAt), 0) / 1000 : 0;
+  return 1 - Math.exp(-waited / 6);
+}
+
 /**
  * How far it is, from 0 to 1. The start takes an unknown while, so it approaches the next stage without reaching it;
  * timing is counted in batch sizes; with all GPUs, GPUs are counted, with several lengths, those.
@@ -91,14 +112,13 @@ const ALMOST = 0.97;
 export function fractionDone(progress: JobProgress, now: number, gpuCount: number | null, lengthCount = 1): number {
   if (progress.state === null || progress.state === "queued") return 0;
   if (progress.state !== "running") return 1;
-  const waited = progress.stageAt ? Math.max(now - Date.parse(progress.stageAt), 0) / 1000 : 0;
-  const nearing = 1 - Math.exp(-waited / 6);
+  const within = nearing(progress, now);
   if (gpuCount !== null && progress.stages > 1) {
     return Math.min(SEARCH_FROM + ((1 - SEARCH_FROM) * (progress.stages - 1)) / gpuCount, ALMOST);
   }
   if (lengthCount > 1) {
-    const within = { start: 0.1 * nearing, search: 0.3 }[progress.stage ?? "start"] ?? 0.6;
-    return Math.min((Math.max(progress.starts - 1, 0) + within) / lengthCount, ALMOST);
+    const part = { start: 0.1 * within, search: 0.3 }[progress.stage ?? "start"] ?? 0.6;
+    return Math.min((Math.max(progress.starts - 1, 0) + part) / lengthCount, ALMOST);
   }
   if (progress.stage === "throughput") {
     const timed = progress.trials.filter((trial) => trial.samples_per_second !== null).length;
@@ -106,9 +126,9 @@ export function fractionDone(progress: JobProgress, now: number, gpuCount: numbe
   }
   if (progress.stage === "search") {
     const tried = 1 - 0.75 ** progress.trials.length;
-    return SEARCH_FROM + (TIMING_FROM - SEARCH_FROM) * Math.max(tried, 0.5 * nearing);
+    return SEARCH_FROM + (TIMING_FROM - SEARCH_FROM) * Math.max(tried, 0.5 * within);
   }
-  return SEARCH_FROM * nearing;
+  return SEARCH_FROM * within;
 }
 
 /** The maximum, today's size, one that keeps the margin, one between two, and the powers of two from 8. */

@@ -38,6 +38,7 @@ export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string
     const cheapest = headline.cheapest ? `, cheapest on the ${named(headline.cheapest)}` : "";
     return `Fastest on the ${named(headline.fastest)}${cheapest}`;
   }
+  if (foundNothing(job)) return `Nothing is worth changing · ${headline.source}`;
   return [
     headline.recommended_batch_size === null ? null : `use ${count(headline.recommended_batch_size)}`,
     headline.max_batch_size === null ? null : `maximum ${count(headline.max_batch_size)}`,
@@ -50,11 +51,16 @@ export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string
 
 /** Whether a job has all the words, in its name, its outcome or its id. */
 export function matches(job: JobSummary, name: string, search: string): boolean {
-  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${askedWords(job)} ${summaryWords(job)}`.toLowerCase();
+  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${job.kind} ${askedWords(job)} ${summaryWords(job)}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
+}
+
+/** An advice that leaves all as it is. */
+export function foundNothing({ kind, headline }: JobSummary): boolean {
+  return kind === "advice" && headline !== null && headline.recommended_batch_size === null;
 }
 
 /** A job that was stopped before its end, and so has no result. */

@@ -20,6 +20,7 @@ export function ComparePage({ ids }: { ids: string[] }) {
   const queries = useManyJobs(ids);
   const show = (next: readonly string[]) => goTo(link.compare(next));
   const failed = queries.findIndex((query) => query.isError);
+  const isLoading = queries.some((query) => query.isPending);
   const columns: Column[] = queries.flatMap(({ data: job }) => {
     if (!job?.result || isAdvice(job.result) || isComparison(job.result)) return [];
     const analysis = isSweep(job.result) ? job.result.analyses[job.result.plan_for] : job.result;
@@ -61,8 +62,8 @@ export function ComparePage({ ids }: { ids: string[] }) {
       {columns.length > 0 && (
         <SideBySide columns={columns} onRemove={(id) => show(ids.filter((other) => other !== id))} />
       )}
-      {ids.length < 2 && <AddMore count={ids.length} />}
-      {ids.length > 0 && columns.length === 0 && failed < 0 && <div className="skeleton h-96" />}
+      {isLoading && columns.length === 0 && <div className="skeleton h-96" />}
+      {!isLoading && columns.length < 2 && <AddMore count={columns.length} />}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { AdviceNote } from "../answer/AdviceNote";
+import { AdviceView } from "../answer/AdviceView";
 import { AnalysisView } from "../answer/AnalysisView";
 import { ApiError } from "../api/client";
 import { isAdvice, isComparison, isFinished, isSweep, type Job } from "../api/types";
@@ -35,7 +35,7 @@ function JobView({ job, part }: { job: Job; part: string | null }) {
   if (!isFinished(job.state)) return <RunningView job={job} model={model} />;
   if (!job.result) return <EndedView job={job} model={model} />;
   const { result } = job;
-  if (isAdvice(result)) return <AdviceNote job={job} advice={result} model={model} />;
+  if (isAdvice(result)) return <AdviceView job={job} advice={result} model={model} />;
   if (!isComparison(result) && !isSweep(result)) return <AnalysisView job={job} analysis={result} model={model} />;
   const analysis = part ? result.analyses[part] : undefined;
   if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} isPart />;

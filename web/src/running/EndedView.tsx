@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { AskAdvice } from "../answer/AskAdvice";
 import { api } from "../api/client";
 import type { Job } from "../api/types";
 import { useGpus, useModels, useSubmit } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
-import { questionBody } from "../logic/draft";
+import { adviceOn, questionBody } from "../logic/draft";
 import { doesNotFitHeadline, type Headline } from "../logic/headline";
 import { NOTHING_YET, advance } from "../logic/job-progress";
 import { askProblem, jobProblem } from "../logic/problems";
@@ -83,7 +84,13 @@ function WaysToFit({ job, onTry, isBusy }: WaysToFitProps) {
   const model = models.find((entry) => entry.id === id || entry.huggingface_id === id);
   const ways = waysToFit(job.question, model, gpus);
   return (
-    <Card title="What to try" note="Each asks the same question with one thing changed.">
+    <Card
+      title="What to try"
+      note="Each asks the same question with one thing changed."
+      action={
+        !job.question.advise && <AskAdvice body={adviceOn(job.question)} label="Find the least change that makes it fit" />
+      }
+    >
       <div className="flex min-h-10 flex-wrap gap-3">
         {ways.map((way) => (
           <Button key={way.label} onClick={() => onTry(way.body)} disabled={isBusy}>

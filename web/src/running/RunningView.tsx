@@ -8,7 +8,7 @@ import { useNow } from "../hooks/use-now";
 import { useThrottled } from "../hooks/use-throttled";
 import { growingLimitGib, memoryColumns, throughputPoints } from "../logic/chart-data";
 import { GIB, seconds } from "../logic/format";
-import { fractionDone, type JobProgress } from "../logic/job-progress";
+import { adviceWords, fractionAdvised, fractionDone, type JobProgress } from "../logic/job-progress";
 import { callProblem, sentence } from "../logic/problems";
 import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
@@ -30,8 +30,8 @@ export function RunningView({ job, model }: RunningViewProps) {
   const cancel = useCancel(job.id);
   const { placeOf } = useJobNames();
   const { request, all_gpus: isForAllGpus } = job.question;
-  // At several lengths the same batch size means something else each time: there is no one chart.
-  const hasCharts = !isForAllGpus && lengthsOf(job) === 1;
+  // At several lengths, or with several recipes, a batch size means something else each time: there is no one chart.
+  const hasCharts = !isForAllGpus && !job.question.advise && lengthsOf(job) === 1;
   const isQueued = (progress.state ?? job.state) === "queued";
   return (
     <div className="space-y-6">
@@ -111,13 +111,17 @@ function UnderWay({ job, progress }: { job: Job; progress: JobProgress }) {
   const { data: gpus } = useGpus();
   const began = progress.startedAt ?? job.started_at;
   const elapsed = began ? Math.max(now - Date.parse(began), 0) / 1000 : 0;
-  const value = fractionDone(progress, now, job.question.all_gpus ? (gpus?.length ?? 15) : null, lengthsOf(job));
+  const { advise, all_gpus: isForAllGpus } = job.question;
+  const value = advise
+    ? fractionAdvised(progress, now)
+    : fractionDone(progress, now, isForAllGpus ? (gpus?.length ?? 15) : null, lengthsOf(job));
+  const done = isForAllGpus ? "One GPU after the other" : `${progress.trials.length} batch sizes tried`;
   const message = progress.message ? sentence(progress.message) : "Starting";
   return (
     <>
       <Doing text={message} />
       <p className="mt-3 mb-5 flex justify-between gap-4 text-soft tabular-nums sm:text-lg">
-        <span>{job.question.all_gpus ? "One GPU after the other" : `${progress.trials.length} batch sizes tried`}</span>
+        <span>{advise ? adviceWords(progress) : done}</span>
         <span>{seconds(elapsed)}</span>
       </p>
       <ProgressBar value={value} text={message} />
