@@ -18,7 +18,7 @@ def test_the_fastest_comes_first_and_its_gain_is_over_today():
 
     assert [found.gain(one) for one in found.ranked] == [5.0, 3.0, 1.5]
     assert found.best.changes == ("bf16",)
-    assert found.verdict == "bf16 autocast, batch 64: trains 5.0x faster than today, predicted, and saves $576 a year."
+    assert found.verdict == "bf16 autocast, batch 64: trains 5.0x faster than today and saves $576 a year, predicted."
 
 
 def test_of_those_that_are_as_fast_the_smallest_batch_comes_first():

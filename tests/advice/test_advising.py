@@ -214,7 +214,7 @@ def test_for_a_gpu_that_is_named_nothing_is_run():
 
     assert {request.target.gpu for request in machine.opened} == {"a100-80gb"}
     assert found.measured is None
-    assert found.verdict.endswith("a year.")
+    assert "a year" in found.verdict
     assert "predicted" in found.verdict
     assert [one.why for one in found.refused if one.changes == ("compile",)]
 
@@ -294,7 +294,9 @@ def test_shorter_samples_are_the_last_resort():
 
 
 def test_what_fits_by_no_change_is_said_with_all_that_was_tried():
-    with pytest.raises(mm.DoesNotFitError, match=r"fits 100.00 GiB by no change .*checkpointing.*larger GPU"):
+    with pytest.raises(
+        mm.DoesNotFitError, match=r"by none of \d+ ways .* even with LoRA .* it does not fit .* take a larger GPU"
+    ):
         ask(Machine(lambda _: 200 * GIB, lambda _: GIB, by_precision), gpu="h200")
 
 

@@ -236,8 +236,8 @@ class Advice(Shown):
             return f"The least change that makes it fit: {best.title}."
         gain = self.gain(best) or 0.0
         saved = self.saves(best)
-        money = f", and saves ${saved.per_year_usd:,.0f} a year" if saved else ""
-        return f"{best.title}: trains {gain:.1f}x faster than today, {best.source}{money}."
+        money = f" and saves ${saved.per_year_usd:,.0f} a year" if saved else ""
+        return f"{best.title}: trains {gain:.1f}x faster than today{money}, {best.source}."
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as JSON types; the numbers at the top are those of the best option."""

@@ -369,8 +369,11 @@ class _Advisor:
 
     def _nothing_fits(self) -> DoesNotFitError:
         name, capacity = self._question.request.entry.name, format_bytes(self._info.capacity_bytes)
-        tried = "; ".join(f"{one.title}: {one.why.removesuffix('.')}" for one in self._refused)
-        return DoesNotFitError(f"{name} fits {capacity} by no change that is known ({tried}); take a larger GPU.")
+        last = self._refused[-1]  # the greatest change of all
+        return DoesNotFitError(
+            f"{name} fits {capacity} by none of {len(self._refused)} ways that were looked at: even with {last.title} it "
+            f"{last.why.removesuffix('.')}; take a larger GPU."
+        )
 
 
 def split(effective_batch: int, largest: int) -> tuple[int, int]:
