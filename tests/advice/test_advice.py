@@ -76,9 +76,16 @@ def test_where_today_does_not_fit_the_least_change_comes_first_however_slow():
 )
 def test_the_learning_rate_follows_the_effective_batch(optimizer, batch, steps, said):
     request = mm.Request(model="bert", recipe=mm.Recipe(optimizer=optimizer))
-    chosen = option(("bf16",), 500.0, batch, steps=steps)
+    chosen = option(("bf16",), 500.0, batch, steps=steps, recipe=mm.Recipe(precision="bf16", optimizer=optimizer))
 
     assert said in advice(chosen, request=request).learning_rate_note(chosen)
+
+
+def test_a_batch_that_hardly_grows_and_another_optimizer_have_notes_of_their_own():
+    hardly, other = option(("bf16",), 500.0, 17), option(("adafactor",), 9.0, recipe=mm.Recipe(optimizer="adafactor"))
+
+    assert "stays about 16 (17), and so does the learning rate" in advice(hardly).learning_rate_note(hardly)
+    assert "another optimizer wants a rate of its own" in advice(other).learning_rate_note(other)
 
 
 def test_the_effective_batch_of_today_counts_its_accumulation_steps():

@@ -54,11 +54,13 @@ class Machine:
 class Probe:
     """What a machine does with a request."""
 
+    gpu_name = "NVIDIA H200"
+
     def __init__(self, machine, request, source):
         self._machine, self._request = machine, request
         self.info = ProbeInfo(
             device_kind="cuda",
-            device_name="NVIDIA H200",
+            device_name=self.gpu_name,
             total_bytes=machine.capacity_bytes + GIB,
             capacity_bytes=machine.capacity_bytes,
             capped=False,
@@ -236,6 +238,65 @@ def test_a_change_that_gains_nothing_is_left_and_said_so():
     assert [one.why for one in slow.refused if one.changes == ("bf16",)] == ["gains 0.0 %, predicted."]
 
 
+def test_what_is_slower_than_today_is_no_advice():
+    def speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+
+    found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), batch_size=900, recipe=Recipe(precision="bf16"))
+
+    assert all(found.gain(one) >= 1 for one in found.options)
+    assert any(one.changes[-1] == "checkpointing" and "loses" in one.why for one in found.refused)
+
+
+def test_checkpointing_that_nobody_needs_is_dropped():
+    def speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+
+    tuned = Recipe(precision="bf16", fused=True, gradient_checkpointing=True)
+    found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), batch_size=900, recipe=tuned)
+
+    assert found.best.changes == ("no_checkpointing",)
+    assert found.gain(found.best) == pytest.approx(1 / 0.7, rel=0.05)
+
+
+def test_a_gpu_without_fast_bf16_gets_fp16_instead(monkeypatch):
+    monkeypatch.setattr(Probe, "gpu_name", "NVIDIA T4")
+
+    def speed(request, batch_size):
+        return saturating({"bf16": 100.0, "fp16": 900.0}[request.recipe.precision])(batch_size)
+
+    found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), recipe=Recipe(precision="bf16"), gpu="t4")
+
+    assert found.best.recipe.precision == "fp16"
+
+
+def test_a_compiled_training_cannot_be_predicted():
+    with pytest.raises(mm.CannotPredictError):
+        ask(roomy(), recipe=Recipe(compile=True), gpu="h200")
+
+
+def test_a_compiled_training_is_run_compiled_where_the_gpu_is_here():
+    found = ask(roomy(), recipe=Recipe(compile=True))
+
+    assert found.best.recipe.compile
+    assert found.best.measured is not None
+    assert sum(one.measured is not None for one in found.options) == 1
+
+
+def test_an_effective_batch_that_is_nearly_as_fast_is_kept():
+    found = ask(roomy(), recipe=Recipe(precision="bf16", accumulation_steps=8), batch_size=64, gpu="h200")
+
+    assert (found.best.batch_size, found.best.accumulation_steps) == (512, 1)
+    assert found.learning_rate_note(found.best).startswith("The effective batch stays 512")
+
+
+def test_the_fused_optimizer_alone_may_make_room():
+    found = ask(Machine(lambda r: (90 if r.recipe.fused else 120) * GIB, lambda _: GIB // 10, by_precision), gpu="h200")
+
+    assert found.best.changes == ("fused",)
+    assert found.best.batch_size == 16  # as today, though more would fit
+
+
 def test_accumulation_of_today_becomes_a_larger_batch():
     found = ask(roomy(), recipe=Recipe(accumulation_steps=8), batch_size=16, gpu="h200")
 
@@ -254,11 +315,9 @@ def test_what_does_not_fit_gets_the_least_change_that_does():
     found = ask(Machine(fixed, lambda _: GIB, by_precision), gpu="h200")
 
     assert not found.fits_today
-    assert found.best.changes == ("checkpointing",)
+    assert found.best.changes == ("fused", "checkpointing")
     assert ("lora",) in [one.changes for one in found.options]
-    assert [one.why for one in found.refused if one.changes == ()] == [
-        "does not fit even at batch 1, by 121.00 GiB or more."
-    ]
+    assert [one.why for one in found.refused if one.changes == ()] == ["does not fit even at batch 1."]
 
 
 def test_a_batch_that_is_too_large_is_split_so_that_the_effective_batch_stays():
@@ -295,7 +354,8 @@ def test_shorter_samples_are_the_last_resort():
 
 def test_what_fits_by_no_change_is_said_with_all_that_was_tried():
     with pytest.raises(
-        mm.DoesNotFitError, match=r"by none of \d+ ways .* even with LoRA .* it does not fit .* take a larger GPU"
+        mm.DoesNotFitError,
+        match=r"by none of the \d+ ways .* even with LoRA .* it does not fit .* with 64 tokens; .* take a larger GPU",
     ):
         ask(Machine(lambda _: 200 * GIB, lambda _: GIB, by_precision), gpu="h200")
 

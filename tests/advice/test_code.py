@@ -148,6 +148,16 @@ def test_every_recipe_gives_code_that_is_python():
                 assert "None" not in text
 
 
+def test_a_loss_and_an_optimizer_of_ones_own_stay_ones_own():
+    code = code_for(mm.Recipe(precision="bf16", compile=True), 8, own_loss=True, own_optimizer=True)
+
+    for text in (code.pytorch, code.lightning):
+        assert "loss_of(" in text
+        assert "make_optimizer(" in text
+        assert "AdamW" not in text
+        assert "(**batch)" not in text
+
+
 def test_what_the_recipe_asks_for_is_in_the_code():
     code = code_for(mm.Recipe(precision="fp16", compile=True, optimizer="adamw8bit", tf32=True), 32, 2)
 

@@ -19,6 +19,8 @@ from memorymark.units import gib
 
 # Less than this is not worth anybody's time, and within what two measurements differ by.
 WORTH_CHANGING = 1.05
+# By less than this an effective batch may grow without a word on the learning rate.
+SAME_BATCH = 0.1
 # What differs by less is as fast.
 AS_FAST = 0.985
 
@@ -202,9 +204,17 @@ class Advice(Shown):
 
     def code(self, option: Option) -> Code:
         """The option as code to paste."""
-        request, entry = self.request, self.request.name.entry if not isinstance(self.request, OwnRequest) else None
-        task = request.task or (entry.task if entry is not None else None)
-        return code_for(option.recipe, option.batch_size, option.accumulation_steps, seq_len=option.seq_len, task=task)
+        is_own = isinstance(self.request, OwnRequest) or self.request.name.kind == "factory"
+        entry = None if is_own else self.request.name.entry
+        return code_for(
+            option.recipe,
+            option.batch_size,
+            option.accumulation_steps,
+            seq_len=option.seq_len,
+            task=self.request.task or (entry.task if entry is not None else None),
+            own_loss=is_own or (entry is not None and entry.task == "contrastive"),
+            own_optimizer=bool(self.info.optimizer),
+        )
 
     @property
     def effective_batch_size(self) -> int:
@@ -214,12 +224,18 @@ class Advice(Shown):
     def learning_rate_note(self, option: Option) -> str:
         """What a change of the effective batch means for the learning rate."""
         before, after = self.effective_batch_size, option.effective_batch_size
+        if option.recipe.optimizer != self.request.recipe.optimizer:
+            return f"The effective batch goes from {before} to {after}, and another optimizer wants a rate of its own."
         if before == after:
             return f"The effective batch stays {before}, and so does the learning rate."
         grows = after / before
-        by = f"{grows:.3g}" if self.request.recipe.optimizer == "sgd" else f"{grows**0.5:.3g}"
-        rule = "linear rule" if self.request.recipe.optimizer == "sgd" else "square-root rule for Adam"
-        note = f"The effective batch goes from {before} to {after}: multiply the learning rate by up to {by} ({rule})"
+        if abs(grows - 1) < SAME_BATCH:
+            return f"The effective batch stays about {before} ({after}), and so does the learning rate."
+        is_sgd = "sgd" in (self.info.optimizer or self.request.recipe.optimizer).lower()
+        by, rule = (grows, "linear rule") if is_sgd else (grows**0.5, "square-root rule for Adam")
+        note = (
+            f"The effective batch goes from {before} to {after}: multiply the learning rate by up to {by:.3g} ({rule})"
+        )
         return f"{note} with a warm-up, and compare the loss." if grows > 1 else f"{note}, and compare the loss."
 
     @property

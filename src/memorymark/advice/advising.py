@@ -26,21 +26,26 @@ from memorymark.trial import Trial
 from memorymark.units import format_bytes
 
 # In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
-FASTER = (("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
-# From the least change to the greatest: what makes room, alone and together.
+FASTER = (("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
+# From the least change to the greatest: what makes room, alone and together. The fused optimizer makes no copies, and
+# "half" is the 16-bit precision that the GPU is fast with.
 FITTING = (
-    ("checkpointing",),
-    ("bf16",),
-    ("bf16", "checkpointing"),
-    ("bf16", "checkpointing", "adamw8bit"),
-    ("bf16", "checkpointing", "adafactor"),
+    ("fused",),
+    ("fused", "checkpointing"),
+    ("half", "fused"),
+    ("half", "fused", "checkpointing"),
+    ("half", "checkpointing", "adamw8bit"),
+    ("half", "checkpointing", "adafactor"),
     ("lora",),
-    ("lora", "bf16"),
-    ("lora", "bf16", "checkpointing"),
+    ("lora", "half"),
+    ("lora", "half", "checkpointing"),
 )
+HALVES = ("bf16", "fp16")
 CONFIRMED = 3
 # A change that costs something must gain this much to be kept; a free one must only not lose.
 GAINS, LOSES_NOTHING = 1.02, 0.995
+# What the batch that keeps the effective batch may be slower than the best.
+KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
 # What part of a batch is tried where it turned out too large: by what it took, or where that is not known; how often.
 SMALLER, SMALLER_UNSEEN, TRIES = 0.98, 0.8, 6
@@ -68,6 +73,7 @@ class _Advisor:
         self._effective_batch = question.current_batch_size * recipe.accumulation_steps
         self._gpu = gpu_here(self._today.target)
         self._refused: list[Refused] = []
+        self._fits_today = True
         self._info: ProbeInfo
         self._facts: Facts
 
@@ -83,6 +89,7 @@ class _Advisor:
         finally:
             self._kept.close()
         options += self._compiled(options, measured)
+        options = [option for option in options if not self._loses(option, now, measured)]
         if now is None and not options:
             raise self._nothing_fits()
         done = time.perf_counter()
@@ -113,6 +120,7 @@ class _Advisor:
             self._gpu = None  # what cannot be predicted is run instead, all of it
             found = self._try(())
         if found is None:
+            self._fits_today = False
             return None, list(self._smaller())
         now, bigger_batch = found
         options = [bigger_batch] if bigger_batch.batch_size != self._question.current_batch_size else []
@@ -143,12 +151,13 @@ class _Advisor:
         """Recipes that fit where today's does not, the least change first."""
         tried: dict[tuple[str, ...], bool] = {}
         for wanted in FITTING:
-            changes = tuple(change for change in wanted if CHANGES[change].to(self._today, self._facts) is not None)
+            named = [change for name in wanted for change in (HALVES if name == "half" else (name,))]
+            changes = tuple(change for change in named if CHANGES[change].to(self._today, self._facts) is not None)
             if not changes or changes in tried:
                 continue
             tried[changes] = False
-            lacks_library = "adamw8bit" in changes and importlib.util.find_spec("bitsandbytes") is None
-            if lacks_library and self._is_roomy(changes):
+            must_run = "adamw8bit" in changes and self._gpu is not None
+            if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
                 self._refuse(changes, "needs bitsandbytes, which is not installed.")
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True
@@ -184,7 +193,9 @@ class _Advisor:
             return None
         try:
             found = self._try(changes, replace(request, seq_len=seq_len) if seq_len else request)
-        except (UsageError, CannotPredictError) as error:
+        except StoppedError:
+            raise
+        except (UsageError, CannotPredictError, WorkerError) as error:
             self._refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
             return None
         return found[1] if found else None
@@ -198,27 +209,32 @@ class _Advisor:
             question = replace(self._question, request=request, advise=False)
             try:
                 found = analyze_with(question, probe, ignore, time.perf_counter())
-            except DoesNotFitError as error:
-                self._refuse(changes, self._why_not(request.recipe, error))
+            except DoesNotFitError:
+                cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
+                self._refuse(changes, self._why_not(request.recipe).removesuffix(".") + cut)
                 return None
             now = found.current if found.current and found.current.fits else None
             option = self._worth_using(changes, request, found, probe)
         self._tell("advise", f"{option.title}: {option.samples_per_second:,.0f} samples/s, {option.source}")
         return now, option
 
-    def _why_not(self, recipe: Recipe, error: DoesNotFitError | None = None) -> str:
+    def _why_not(self, recipe: Recipe) -> str:
         least = least_bytes(recipe, self._info.parameters)
         if least > self._info.capacity_bytes:
             parts = "the frozen weights" if recipe.lora else "weights, gradients and optimizer state"
             return f"does not fit: {parts} alone take {format_bytes(least)}."
-        shortfall = error.shortfall_bytes if error is not None else None
-        return f"does not fit even at batch 1{f', by {format_bytes(shortfall)} or more' if shortfall else ''}."
+        return "does not fit even at batch 1."
 
     def _worth_using(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
-        best = found.recommended or found.maximum
-        batch_size, steps = split(self._effective_batch, best.batch_size)
-        trial = found.at(batch_size)
-        trial = trial if trial and trial.samples_per_second else probe.measure(batch_size)
+        best, same = found.recommended or found.maximum, self._effective_batch
+        batch_size, steps = split(same, best.batch_size)
+        trial = _timed(found, probe, batch_size)
+        if (
+            same < batch_size
+        ):  # a step that sees what it sees today is worth a little speed, or all of it to make it fit
+            kept = _timed(found, probe, same)
+            if kept.fits and (not self._fits_today or _speed(kept) >= KEEPS_BATCH * _speed(trial)):
+                batch_size, trial = same, kept
         now = found.current
         return Option(
             changes=changes or ("batch",),
@@ -233,12 +249,13 @@ class _Advisor:
         )
 
     def _for_screening(self, request: Request) -> Request:
-        """The request as it is screened: for the GPU here, and never compiled, which nobody can predict."""
-        if self._gpu is not None:
-            target = replace(request.target, device="auto", gpu=self._gpu.id)
-            request = replace(request, target=target)
-        is_run = self._gpu is None and request.target.gpu is None and request.target.device != "auto"
-        return request if is_run else replace(request, recipe=replace(request.recipe, compile=False))
+        """The request as it is screened: predicted for the GPU here, if the catalog knows it."""
+        if self._gpu is None:
+            return request
+        target = replace(request.target, device="auto", gpu=self._gpu.id)
+        request = replace(request, target=target)
+        # What will be run is screened without torch.compile, which nobody can predict; both sides of a gain are.
+        return replace(request, recipe=replace(request.recipe, compile=False))
 
     def _know(self, probe: Probe) -> None:
         """Keeps what today's training tells of the model and the GPU."""
@@ -353,6 +370,16 @@ class _Advisor:
         seq_len = option.seq_len or self._today.seq_len
         return replace(self._today, recipe=option.recipe, seq_len=seq_len)
 
+    def _loses(self, option: Option, now: Trial | None, measured: Trial | None) -> bool:
+        """Whether an option is slower than today, and so no advice; the reason is kept."""
+        today, then = (measured, option.measured) if measured and option.measured else (now, option.predicted)
+        if today is None or then is None or _speed(then) >= _speed(today):
+            return False
+        percent = 100 * (1 - _speed(then) / _speed(today))
+        memory = format_bytes(then.peak_allocated_bytes)
+        self._refuse(option.changes, f"loses {percent:.0f} %, {then.source}; batch {then.batch_size} takes {memory}.")
+        return True
+
     # What all of it needs.
 
     @contextmanager
@@ -371,8 +398,8 @@ class _Advisor:
         name, capacity = self._question.request.entry.name, format_bytes(self._info.capacity_bytes)
         last = self._refused[-1]  # the greatest change of all
         return DoesNotFitError(
-            f"{name} fits {capacity} by none of {len(self._refused)} ways that were looked at: even with {last.title} it "
-            f"{last.why.removesuffix('.')}; take a larger GPU."
+            f"{name} fits {capacity} by none of the {len(self._refused)} ways looked at: even with {last.title} it "
+            f"{last.why.removesuffix('.')}; weights in 4 bits (QLoRA) are not covered, or take a larger GPU."
         )
 
 
@@ -405,6 +432,12 @@ def _named(option: Option) -> tuple[str, ...]:
 def _gains_little(option: Option, before: Option) -> str:
     percent = 100 * (option.samples_per_second / before.samples_per_second - 1)
     return f"{'gains' if percent >= 0 else 'loses'} {abs(percent):.1f} %, {option.source}."
+
+
+def _timed(found: Analysis, probe: Probe, batch_size: int) -> Trial:
+    """The trial at a batch size with its speed, run or predicted now if it was not yet."""
+    trial = found.at(batch_size)
+    return trial if trial is not None and trial.samples_per_second else probe.measure(batch_size)
 
 
 def _speed(trial: Trial) -> float:

@@ -59,7 +59,7 @@ def _bf16(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
 
 def _fp16(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     needs_it = facts.capability is not None and facts.capability < AMPERE
-    return {"precision": "fp16"} if needs_it and recipe.precision == "fp32" else None
+    return {"precision": "fp16"} if needs_it and recipe.precision != "fp16" else None
 
 
 def _fused(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -81,6 +81,10 @@ def _compile(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
 
 def _checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
     return None if recipe.gradient_checkpointing else {"gradient_checkpointing": True}
+
+
+def _no_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return {"gradient_checkpointing": False} if recipe.gradient_checkpointing else None
 
 
 def _adamw8bit(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -110,7 +114,7 @@ CHANGES: dict[str, Change] = {
         Change(
             "bf16",
             "bf16 autocast",
-            "Products and activations keep 8 bits of precision; weights and their updates stay fp32. Rarely hurts: "
+            "Products and activations keep 8 bits of precision; weights that are trained stay fp32. Rarely hurts: "
             "compare the loss of a short run.",
             2,
             _bf16,
@@ -119,7 +123,7 @@ CHANGES: dict[str, Change] = {
             "fp16",
             "fp16 autocast",
             "Products and activations in fp16, whose range is small: a GradScaler skips the steps that overflow. "
-            "Compare the loss of a short run.",
+            "GPUs of this generation have no fast bf16. Compare the loss of a short run.",
             2,
             _fp16,
         ),
@@ -151,6 +155,13 @@ CHANGES: dict[str, Change] = {
             "The forward pass runs twice: about a third more arithmetic for a step.",
             1,
             _checkpointing,
+        ),
+        Change(
+            "no_checkpointing",
+            "no gradient checkpointing",
+            "Memory: what the forward pass computes is kept instead of being computed again.",
+            1,
+            _no_checkpointing,
         ),
         Change(
             "adamw8bit",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from memorymark.recipe import Recipe
 
 Dialect = Literal["pytorch", "transformers", "lightning"]
 OPTIMIZERS = {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD", "adafactor": "Adafactor"}
+# What a model of transformers and a recipe's optimizer look like, to be replaced by what is the user's own.
+OWN_LOSS = re.compile(r"([\w.]+)\(\*\*batch\)\.loss")
+OWN_OPTIMIZER = re.compile(
+    r"(optimizer =|return) torch\.optim\.\w+\((?:\[p for p in )?(\w+(?:\.\w+)?)\.parameters\(\).*\)"
+)
 # With these, peft trains a new head in whole.
 PEFT_TASKS = {
     "causal-lm": "CAUSAL_LM",
@@ -26,7 +32,8 @@ class Code:
 
     What they take as given, because it is the user's: ``model``, a module whose output has a ``loss``;
     ``make_loader``, a function from a batch size to a data loader of dictionaries; ``dataset`` for the Trainer; and
-    ``LEARNING_RATE``.
+    ``LEARNING_RATE``. Where the loss or the optimizer is the user's own, also ``loss_of(model, batch)`` and
+    ``make_optimizer(model)``.
     """
 
     pytorch: str
@@ -35,9 +42,25 @@ class Code:
 
 
 def code_for(
-    recipe: Recipe, batch_size: int, accumulation_steps: int = 1, *, seq_len: int | None = None, task: str | None = None
+    recipe: Recipe,
+    batch_size: int,
+    accumulation_steps: int = 1,
+    *,
+    seq_len: int | None = None,
+    task: str | None = None,
+    own_loss: bool = False,
+    own_optimizer: bool = False,
 ) -> Code:
     """The recipe at a batch size as code; ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``."""
+    code = _code_for(recipe, batch_size, accumulation_steps, seq_len, task)
+    if own_loss:
+        code = Code(*(OWN_LOSS.sub(r"loss_of(\1, batch)", text) for text in astuple(code)))
+    if own_optimizer:
+        code = Code(*(OWN_OPTIMIZER.sub(r"\1 make_optimizer(\2)", text) for text in astuple(code)))
+    return code
+
+
+def _code_for(recipe: Recipe, batch_size: int, accumulation_steps: int, seq_len: int | None, task: str | None) -> Code:
     cut = f"# Cut samples at {seq_len} tokens where you make them: max_length={seq_len}, truncation=True.\n"
     codes = (write(recipe, batch_size, accumulation_steps, task) for write in (_pytorch, _transformers, _lightning))
     return Code(*(cut + code if seq_len else code for code in codes))

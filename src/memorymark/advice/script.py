@@ -23,7 +23,7 @@ from memorymark import Request
 from memorymark.models.workloads import workload_of
 
 LEARNING_RATE = 1e-5  # {learning_rate}
-WARM_UP_STEPS, STEPS = 10, 30
+WARM_UP_STEPS, STEPS = {warm_up}, {steps}
 WORKLOAD = workload_of(Request({request}))
 
 
@@ -39,11 +39,21 @@ def make_loader(batch_size):
     print(f"{{STEPS * batch_size / (time.perf_counter() - start):.1f}} samples/s")
 
 
-model = WORKLOAD.build()
+{own}model = WORKLOAD.build()
 
 # The advice
 
 {code}'''
+
+OWN = """def loss_of(model, batch):
+    return WORKLOAD.loss(model, batch) if WORKLOAD.loss is not None else model(**batch).loss
+
+
+def make_optimizer(model):
+    return WORKLOAD.optimizer(model)
+
+
+"""
 
 
 def script_for(advice: Advice, option: Option | None = None) -> str:
@@ -61,6 +71,9 @@ def script_for(advice: Advice, option: Option | None = None) -> str:
         learning_rate=advice.learning_rate_note(chosen),
         request=_arguments(request, chosen.seq_len),
         code=code.removeprefix("import torch\n").lstrip("\n"),
+        warm_up=10 * chosen.accumulation_steps,
+        steps=30 * chosen.accumulation_steps,
+        own=OWN if "loss_of(" in code or "make_optimizer(" in code else "",
     )
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memorymark.advice import Advice, Option
 from memorymark.advice.code import Dialect
-from memorymark.render.words import SYNTHETIC, heading, prediction_notes
+from memorymark.render.words import SYNTHETIC, heading, prediction_notes, usage_in_words
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
 
@@ -48,7 +48,8 @@ def about_batch(result: Advice, option: Option) -> list[str]:
     """What the batch means for the learning rate, and what is left of the gain with today's batch."""
     sentences = [result.learning_rate_note(option)]
     before, now = result.predicted, option.at_todays_batch
-    if option.effective_batch_size != result.effective_batch_size and now and before and before.samples_per_second:
+    is_other = option.effective_batch_size != result.effective_batch_size and option.changes != ("batch",)
+    if is_other and now and before and before.samples_per_second:
         kept = now / before.samples_per_second
         sentences.append(
             f"With today's batch of {result.current_batch_size} the same change gains {kept:.1f}x, predicted."
@@ -62,6 +63,10 @@ def advice_notes(result: Advice) -> list[str]:
     notes = [SYNTHETIC]
     if confirmed:
         notes.append(f"{len(confirmed)} of {len(result.options)} ways were run on this GPU; the others are predicted.")
+    if result.request.recipe.compile:
+        notes.append("Predicted gains leave torch.compile out, today and after the change.")
+    if result.price is not None and result.best is not None and result.fits_today:
+        notes.append(f"Savings are {usage_in_words(result.price, result.usage)}.")
     return [*notes, *prediction_notes(result.info)]
 
 
@@ -83,7 +88,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
             "batch": batch,
             "samples/s": f"{speed:,.{1 if speed < 100 else 0}f}",
             "memory": format_bytes(trial.peak_allocated_bytes),
-            "$/million": f"{cost:,.2f}" if cost is not None else "",
+            "$/million": f"{cost:,.3g}" if cost is not None else "",
             "how": how,
         }
         table.add_row(gain, what, *(cell for name, cell in cells.items() if columns[name]))
@@ -96,7 +101,9 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         add(f"{gain:.1f}x" if gain else "", what, batch, option.trial, _how_known(result, option))
     if result.today is not None:
         words = Text(f"today: {result.request.recipe.describe(result.info.optimizer)}", style="dim")
-        add("1.0x", words, str(result.current_batch_size), result.today, result.today.source)
+        count = result.request.recipe.accumulation_steps
+        batch = f"{result.current_batch_size}{f' x {count}' if count > 1 else ''}"
+        add("1.0x", words, batch, result.today, result.today.source)
     return Padding(table, (1, 0))
 
 

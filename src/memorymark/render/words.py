@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import hypot
 
 from memorymark.analysis import Analysis
+from memorymark.catalog import Price
+from memorymark.cost import Usage
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -57,11 +59,16 @@ def about_savings(result: Analysis) -> tuple[str, str] | None:
     """What that saves, and at what price; ``None`` where it is nothing worth saying."""
     if result.savings is None or result.price is None or (result.speedup or 0.0) < WORTH_SAYING:
         return None
-    saved, usage = result.savings, result.usage
+    saved = result.savings
+    money = f"${saved.per_run_usd:,.2f} a run, ${saved.per_year_usd:,.0f} a year"
+    return money, usage_in_words(result.price, result.usage)
+
+
+def usage_in_words(price: Price, usage: Usage) -> str:
+    """What savings are counted by: the price of an hour, and how much is trained."""
     each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
     people = f", {usage.people} people" if usage.people > 1 else ""
-    money = f"${saved.per_run_usd:,.2f} a run, ${saved.per_year_usd:,.0f} a year"
-    return money, f"at {result.price.describe()}; {each}{people}"
+    return f"at {price.describe()}; {each}{people}"
 
 
 def _gain(result: Analysis) -> str:
