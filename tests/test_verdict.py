@@ -90,6 +90,18 @@ def test_a_starved_training_is_told_that_a_larger_batch_will_not_help():
     assert first.gain == "up to 3.4x"
 
 
+def test_two_workers_at_most_halve_the_loading():
+    starved = observed(
+        step_seconds=0.1, gpu_idle_seconds=0.098, processors=2, loader=LoaderFacts(num_workers=0, pin_memory=True)
+    )
+    assert judge(starved, ESTIMATE).findings[0].gain == "up to 2.0x"
+
+
+def test_what_passes_between_steps_without_a_loader_counts_only_where_it_is_much():
+    assert kinds(judge(observed(step_seconds=0.1, gpu_idle_seconds=0.2 / 10, loader=None), ESTIMATE))[0] != "data"
+    assert kinds(judge(observed(step_seconds=0.1, gpu_idle_seconds=0.05, loader=None), ESTIMATE))[0] == "data"
+
+
 def test_more_workers_than_processors_are_not_advised():
     starved = observed(gpu_idle_seconds=0.02, loader=LoaderFacts(num_workers=16, pin_memory=True))
     first = judge(starved, ESTIMATE).findings[0]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.commands import options as o
 from memorymark.errors import UsageError
@@ -93,5 +94,6 @@ def result_of(job: Job) -> Result:
 def _analysis(job: Job) -> Analysis:
     result = result_of(job)
     if not isinstance(result, Analysis):
-        raise UsageError(f"job {job.id} already compares several; `memorymark history {job.id}` shows it.")
+        what = "is advice" if isinstance(result, Advice) else "already compares several"
+        raise UsageError(f"job {job.id} {what}; `memorymark history {job.id}` shows it.")
     return result

@@ -17,6 +17,8 @@ Kind = Literal[
 
 # Parts of the step's time that waiting must take to be worth a word, and to be what the training is bound by.
 WAITING_COUNTS, WAITING_RULES = 0.1, 0.3
+# No loader is so slow that a step without it would take less than this part.
+LEAST_STEP = 0.1
 # From here on a GPU is as good as busy, and its memory as good as used.
 BUSY, POWER, MEMORY_USED = 0.9, 0.75, 0.7
 LARGER_BATCH_COUNTS = 1.3
@@ -89,7 +91,8 @@ def _headline(seen: Observation, findings: list[Finding]) -> str:
         return f"Only {seen.steps} steps ran: too few to say what to change."
     if seen.device is not None and seen.device.kind != "cuda":
         where = "CPU" if seen.device.kind == "cpu" else seen.device.name
-        return f"The data loader keeps up. It trained on the {where}: what to change on a GPU was not seen."
+        data = "Little time passes between the steps" if seen.loader is None else "The data loader keeps up"
+        return f"{data}. It trained on the {where}: what to change on a GPU was not seen."
     if first is not None:
         return f"Close to what this GPU can do; one small thing is left: {first.title[0].lower()}{first.title[1:]}."
     return "Nothing is worth changing."
@@ -121,15 +124,17 @@ def _data(seen: Observation) -> Iterator[Finding]:
     on_gpu = seen.device is not None and seen.device.kind == "cuda"
     who = "the GPU" if on_gpu else "the training"
     part = f"of each {_time(step)} step, {who} waits {_time(seen.lost_seconds or 0.0)} ({100 * lost:.0f} %)"
-    weight, gain = 10 * lost, f"up to {1 / max(1 - lost, 0.02):.1f}x"
+    weight, wanted = 10 * lost, _workers(seen)
     if seen.loader is None:
+        if lost < WAITING_RULES:  # what passes between steps is not only data
+            return
         yield Finding(
             kind="data",
             headline="Much of the time passes between the steps, where a larger batch does not help",
             title="Prepare batches while the step runs, in the workers of a DataLoader",
             reason=f"{part} between an optimizer step and the next forward pass; no DataLoader was seen",
-            code=changes.loader(seen, _workers(seen)),
-            gain=gain,
+            code=changes.loader(seen, wanted),
+            gain=_less_waiting(step, lost, 0, wanted),
             weight=weight,
         )
         return
@@ -141,14 +146,14 @@ def _data(seen: Observation) -> Iterator[Finding]:
         if rules
         else f"Waiting for data takes {100 * lost:.0f} % of the time"
     )
-    wanted = _workers(seen)
+    may_pin = on_gpu and not seen.loader.pin_memory
     yield Finding(
         kind="data",
         headline=headline,
         title=f"Load data in {wanted} workers" if wanted > workers else "Make loading a sample cheaper",
         reason=f"{part} for data, {how}",
-        code=changes.loader(seen, wanted) if wanted > workers or not seen.loader.pin_memory else "",
-        gain=gain,
+        code=changes.loader(seen, max(wanted, workers)) if wanted > workers or may_pin else "",
+        gain=_less_waiting(step, lost, workers, wanted),
         note=(
             ""
             if wanted > workers
@@ -157,6 +162,13 @@ def _data(seen: Observation) -> Iterator[Finding]:
         ),
         weight=weight + (2 if rules else 0),
     )
+
+
+def _less_waiting(step: float, lost: float, workers: int, wanted: int) -> str:
+    """What is gained if as many workers share the loading, or, where there are as many already, if it cost nothing."""
+    work, loading = step * (1 - lost), step * (workers or lost)
+    shared = loading / wanted if wanted > workers else 0.0
+    return f"up to {step / max(work, shared, step * LEAST_STEP):.1f}x"
 
 
 def _workers(seen: Observation) -> int:
