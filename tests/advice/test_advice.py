@@ -85,7 +85,7 @@ def test_a_batch_that_hardly_grows_and_another_optimizer_have_notes_of_their_own
     hardly, other = option(("bf16",), 500.0, 17), option(("adafactor",), 9.0, recipe=mm.Recipe(optimizer="adafactor"))
 
     assert "stays about 16 (17), and so does the learning rate" in advice(hardly).learning_rate_note(hardly)
-    assert "another optimizer wants a rate of its own" in advice(other).learning_rate_note(other)
+    assert "another optimizer wants a learning rate of its own" in advice(other).learning_rate_note(other)
 
 
 def test_the_effective_batch_of_today_counts_its_accumulation_steps():

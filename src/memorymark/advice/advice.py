@@ -225,7 +225,8 @@ class Advice(Shown):
         """What a change of the effective batch means for the learning rate."""
         before, after = self.effective_batch_size, option.effective_batch_size
         if option.recipe.optimizer != self.request.recipe.optimizer:
-            return f"The effective batch goes from {before} to {after}, and another optimizer wants a rate of its own."
+            goes = f"stays {before}" if before == after else f"goes from {before} to {after}"
+            return f"The effective batch {goes}; another optimizer wants a learning rate of its own."
         if before == after:
             return f"The effective batch stays {before}, and so does the learning rate."
         grows = after / before
