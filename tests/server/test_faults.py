@@ -573,7 +573,7 @@ def test_a_second_server_on_the_same_history_is_refused_until_the_first_is_gone(
         wait_until(lambda: workers(first.mark) == set())
 
 
-ROUNDS, MOST_UNFINISHED = 4, 5
+ROUNDS, MOST_UNFINISHED = 3, 5
 
 
 def ask_until_gone(server, moments):
