@@ -3,20 +3,23 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Python compiles what it imports; to compile all that is installed takes longer than to install it.
+PIP = $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) "torch==2.13.0"
+	$(PIP) -e ".[dev]"
 	@touch $@
 
 demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machine
 	$(BIN)/memorymark analyze bert
 
-test: .venv/ready check web-test browser ## Set up .venv and run every check and test
+test: .venv/ready ## Set up .venv and run every check and test
+	$(MAKE) --no-print-directory -j2 check web-test browser
 	$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/ready ## Lint, formatting and types only
