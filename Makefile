@@ -3,8 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Python compiles what it imports; to compile all that is installed takes longer than to install it.
-PIP = $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
