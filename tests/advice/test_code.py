@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import memorymark as mm
-from memorymark.advice.code import code_for
+from memorymark.advice.code import Plan, code_for
 from memorymark.models.workloads import workload_of
 
 BERT = mm.Request(model="bert", small=True, seq_len=8)
@@ -20,6 +20,10 @@ RECIPES = {
     "lora": (BERT, mm.Recipe(precision="bf16", lora=4, gradient_checkpointing=True), 2),
     "images": (RESNET, mm.Recipe(precision="bf16", channels_last=True, fused=True), 1),
 }
+
+
+def code_of(recipe, batch_size, accumulation_steps=1, **facts):
+    return code_for(Plan(recipe=recipe, batch_size=batch_size, accumulation_steps=accumulation_steps, **facts))
 
 
 class Samples(torch.utils.data.Dataset):
@@ -83,7 +87,7 @@ def test_the_code_for_pytorch_trains(request_, recipe, accumulation, steps):
     names = given(workload, 4, 2)
     before = {name: value.clone() for name, value in names["model"].state_dict().items()}
 
-    names = run(code_for(recipe, 2, accumulation, task="sequence-classification").pytorch, names)
+    names = run(code_of(recipe, 2, accumulation, task="sequence-classification").pytorch, names)
 
     assert names["BATCH_SIZE"] == 2
     assert steps.count == 4 // accumulation
@@ -104,7 +108,7 @@ def test_the_code_for_the_trainer_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")
     monkeypatch.chdir(tmp_path)
     request, recipe, accumulation = RECIPES[name]
-    code = code_for(recipe, 2, accumulation, task="sequence-classification").transformers
+    code = code_of(recipe, 2, accumulation, task="sequence-classification").transformers
     quiet = 'report_to="none", use_cpu=True, num_train_epochs=1, save_strategy="no", disable_tqdm=True,'
 
     names = run(code.replace('output_dir="out",', f'output_dir="out", {quiet}'), given(workload_of(request), 4, 2))
@@ -121,7 +125,7 @@ def test_the_code_for_lightning_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("lightning")
     monkeypatch.chdir(tmp_path)
     request, recipe, accumulation = RECIPES[name]
-    code = code_for(recipe, 2, accumulation, task="sequence-classification").lightning
+    code = code_of(recipe, 2, accumulation, task="sequence-classification").lightning
     quiet = "lightning.Trainer(max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, "
 
     names = run(code.replace("lightning.Trainer(", quiet), given(workload_of(request), 4, 2))
@@ -142,14 +146,14 @@ def test_every_recipe_gives_code_that_is_python():
     for values in itertools.product(*choices.values()):
         recipe = mm.Recipe(**dict(zip(choices, values, strict=True)))
         for steps in (1, 4):
-            code = code_for(recipe, 8, steps, seq_len=64)
+            code = code_of(recipe, 8, steps, seq_len=64)
             for text in (code.pytorch, code.transformers, code.lightning):
                 compile(text, "pasted", "exec")
                 assert "None" not in text
 
 
 def test_a_loss_and_an_optimizer_of_ones_own_stay_ones_own():
-    code = code_for(mm.Recipe(precision="bf16", compile=True), 8, own_loss=True, own_optimizer=True)
+    code = code_of(mm.Recipe(precision="bf16", compile=True), 8, own_loss=True, own_optimizer=True)
 
     for text in (code.pytorch, code.lightning):
         assert "loss_of(" in text
@@ -159,7 +163,7 @@ def test_a_loss_and_an_optimizer_of_ones_own_stay_ones_own():
 
 
 def test_what_the_recipe_asks_for_is_in_the_code():
-    code = code_for(mm.Recipe(precision="fp16", compile=True, optimizer="adamw8bit", tf32=True), 32, 2)
+    code = code_of(mm.Recipe(precision="fp16", compile=True, optimizer="adamw8bit", tf32=True), 32, 2)
 
     for said in ("torch.compile(model)", "GradScaler", "AdamW8bit", 'set_float32_matmul_precision("high")', "% ACCUM"):
         assert said in code.pytorch

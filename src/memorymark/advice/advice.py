@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from memorymark.advice.changes import CHANGES, level_of
-from memorymark.advice.code import Code, code_for
+from memorymark.advice.code import Code, Plan, code_for
 from memorymark.catalog import Price
 from memorymark.cost import Savings, Usage, savings
 from memorymark.notebook import Shown
@@ -206,14 +206,17 @@ class Advice(Shown):
         """The option as code to paste."""
         is_own = isinstance(self.request, OwnRequest) or self.request.name.kind == "factory"
         entry = None if is_own else self.request.name.entry
+        task = self.request.task or (entry.task if entry is not None else None)
         return code_for(
-            option.recipe,
-            option.batch_size,
-            option.accumulation_steps,
-            seq_len=option.seq_len,
-            task=self.request.task or (entry.task if entry is not None else None),
-            own_loss=is_own or (entry is not None and entry.task == "contrastive"),
-            own_optimizer=bool(self.info.optimizer),
+            Plan(
+                recipe=option.recipe,
+                batch_size=option.batch_size,
+                accumulation_steps=option.accumulation_steps,
+                seq_len=option.seq_len,
+                task=task,
+                own_loss=is_own or task == "contrastive",
+                own_optimizer=bool(self.info.optimizer),
+            )
         )
 
     @property

@@ -229,9 +229,8 @@ class _Advisor:
         best, same = found.recommended or found.maximum, self._effective_batch
         batch_size, steps = split(same, best.batch_size)
         trial = _timed(found, probe, batch_size)
-        if (
-            same < batch_size
-        ):  # a step that sees what it sees today is worth a little speed, or all of it to make it fit
+        # A step that sees what it sees today is worth a little speed; where it is to be made to fit, all of it.
+        if same < batch_size:
             kept = _timed(found, probe, same)
             if kept.fits and (not self._fits_today or _speed(kept) >= KEEPS_BATCH * _speed(trial)):
                 batch_size, trial = same, kept

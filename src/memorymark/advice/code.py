@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from memorymark.recipe import Recipe
 
 Dialect = Literal["pytorch", "transformers", "lightning"]
-OPTIMIZERS = {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD", "adafactor": "Adafactor"}
-# What a model of transformers and a recipe's optimizer look like, to be replaced by what is the user's own.
-OWN_LOSS = re.compile(r"([\w.]+)\(\*\*batch\)\.loss")
-OWN_OPTIMIZER = re.compile(
-    r"(optimizer =|return) torch\.optim\.\w+\((?:\[p for p in )?(\w+(?:\.\w+)?)\.parameters\(\).*\)"
-)
+OPTIMIZERS = {
+    "adamw": "torch.optim.AdamW",
+    "adam": "torch.optim.Adam",
+    "sgd": "torch.optim.SGD",
+    "adafactor": "torch.optim.Adafactor",
+    "adamw8bit": "bitsandbytes.optim.AdamW8bit",
+}
 # With these, peft trains a new head in whole.
 PEFT_TASKS = {
     "causal-lm": "CAUSAL_LM",
@@ -41,54 +41,67 @@ class Code:
     lightning: str
 
 
-def code_for(
-    recipe: Recipe,
-    batch_size: int,
-    accumulation_steps: int = 1,
-    *,
-    seq_len: int | None = None,
-    task: str | None = None,
-    own_loss: bool = False,
-    own_optimizer: bool = False,
-) -> Code:
-    """The recipe at a batch size as code; ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``."""
-    code = _code_for(recipe, batch_size, accumulation_steps, seq_len, task)
-    if own_loss:
-        code = Code(*(OWN_LOSS.sub(r"loss_of(\1, batch)", text) for text in astuple(code)))
-    if own_optimizer:
-        code = Code(*(OWN_OPTIMIZER.sub(r"\1 make_optimizer(\2)", text) for text in astuple(code)))
-    return code
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the code must do. ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``."""
+
+    recipe: Recipe
+    batch_size: int
+    accumulation_steps: int = 1
+    seq_len: int | None = None
+    task: str | None = None
+    own_loss: bool = False
+    own_optimizer: bool = False
+
+    def loss(self, called: str) -> str:
+        """The loss of a batch, by what is called for the forward pass."""
+        return f"loss_of({called}, batch)" if self.own_loss else f"{called}(**batch).loss"
+
+    def optimizer(self, model: str) -> str | None:
+        """The optimizer of a model; ``None`` where nothing is updated."""
+        recipe = self.recipe
+        if self.own_optimizer:
+            return f"make_optimizer({model})"
+        if recipe.optimizer == "none":
+            return None
+        extra = ", momentum=0.9" if recipe.optimizer == "sgd" else ""
+        extra += ", fused=True" if recipe.fused else ""
+        trained = f"[p for p in {model}.parameters() if p.requires_grad]" if recipe.lora else f"{model}.parameters()"
+        return f"{OPTIMIZERS[recipe.optimizer]}({trained}, lr=LEARNING_RATE{extra})"
 
 
-def _code_for(recipe: Recipe, batch_size: int, accumulation_steps: int, seq_len: int | None, task: str | None) -> Code:
-    cut = f"# Cut samples at {seq_len} tokens where you make them: max_length={seq_len}, truncation=True.\n"
-    codes = (write(recipe, batch_size, accumulation_steps, task) for write in (_pytorch, _transformers, _lightning))
-    return Code(*(cut + code if seq_len else code for code in codes))
+def code_for(plan: Plan) -> Code:
+    """The plan as code."""
+    cut = f"# Cut samples at {plan.seq_len} tokens where you make them: max_length={plan.seq_len}, truncation=True.\n"
+    return Code(*((cut if plan.seq_len else "") + write(plan) for write in (_pytorch, _transformers, _lightning)))
 
 
-def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
-    accumulates, scales = accumulation_steps > 1, recipe.precision == "fp16"
+def _pytorch(plan: Plan) -> str:
+    recipe, batch_size, accumulation_steps = plan.recipe, plan.batch_size, plan.accumulation_steps
+    accumulates, scales, optimizer = accumulation_steps > 1, recipe.precision == "fp16", plan.optimizer("model")
     setup = [
         "import torch",
-        *(["import bitsandbytes"] if recipe.optimizer == "adamw8bit" else []),
-        *_lora_imports(recipe),
+        *_imports(plan),
         "",
         f"BATCH_SIZE = {batch_size}",
         *([f"ACCUMULATION_STEPS = {accumulation_steps}"] if accumulates else []),
         "",
         *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
-        *_model_lines(recipe, task),
+        *_model_lines(plan),
         'model = model.to("cuda"' + (", memory_format=torch.channels_last)" if recipe.channels_last else ")"),
         "model.train()" if recipe.train_mode else "model.eval()",
-        *_optimizer_lines(recipe),
+        *([f"optimizer = {optimizer}"] if optimizer is not None else []),
         *(['scaler = torch.amp.GradScaler("cuda")'] if scales else []),
         *(["forward = torch.compile(model)"] if recipe.compile else []),
         "",
     ]
     enumerated = "for step, batch in enumerate(make_loader(BATCH_SIZE), 1):"
     moved = 'batch = {name: value.to("cuda", non_blocking=True) for name, value in batch.items()}'
-    laid_out = 'batch["pixel_values"] = batch["pixel_values"].contiguous(memory_format=torch.channels_last)'
-    loss = f"loss = {'forward' if recipe.compile else 'model'}(**batch).loss"
+    laid_out = [
+        "for name in [name for name, value in batch.items() if value.dim() == 4]:",
+        "    batch[name] = batch[name].contiguous(memory_format=torch.channels_last)",
+    ]
+    loss = f"loss = {plan.loss('forward' if recipe.compile else 'model')}"
     loss += " / ACCUMULATION_STEPS" if accumulates else ""
     if recipe.precision in HALF:
         forward = [f'with torch.autocast("cuda", dtype={HALF[recipe.precision]}):', f"    {loss}"]
@@ -96,13 +109,13 @@ def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str
         forward = [loss]
     update = ["scaler.step(optimizer)", "scaler.update()"] if scales else ["optimizer.step()"]
     update.append("optimizer.zero_grad(set_to_none=True)")
-    if recipe.optimizer == "none":
+    if optimizer is None:
         update = ["model.zero_grad(set_to_none=True)"]
     if accumulates:
         update = ["if step % ACCUMULATION_STEPS == 0:", *(f"    {line}" for line in update)]
     loop = [
         moved,
-        *([laid_out] if recipe.channels_last else []),
+        *(laid_out if recipe.channels_last else []),
         *forward,
         "scaler.scale(loss).backward()" if scales else "loss.backward()",
         *update,
@@ -111,7 +124,8 @@ def _pytorch(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str
     return "\n".join([*setup, head, *(f"    {line}" for line in loop), ""])
 
 
-def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
+def _transformers(plan: Plan) -> str:
+    recipe, batch_size, accumulation_steps = plan.recipe, plan.batch_size, plan.accumulation_steps
     fused = "_fused" if recipe.fused else ""
     names = {"adamw": f"adamw_torch{fused}", "sgd": "sgd", "adafactor": "adafactor", "adamw8bit": "adamw_bnb_8bit"}
     arguments = [
@@ -128,10 +142,10 @@ def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int, task
     ]
     lines = [
         *(["import torch"] if recipe.channels_last or (recipe.lora and recipe.precision in HALF) else []),
-        *_lora_imports(recipe),
+        *_imports(plan, optimizers=False),
         "from transformers import Trainer, TrainingArguments",
         "",
-        *_model_lines(recipe, task, checkpointing=False),
+        *_model_lines(plan, checkpointing=False),
         *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
         "args = TrainingArguments(",
         *(f"    {argument}," for argument in arguments),
@@ -143,7 +157,8 @@ def _transformers(recipe: Recipe, batch_size: int, accumulation_steps: int, task
     return "\n".join(lines)
 
 
-def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int, task: str | None) -> str:
+def _lightning(plan: Plan) -> str:
+    recipe, batch_size, accumulation_steps = plan.recipe, plan.batch_size, plan.accumulation_steps
     precision = {"bf16": "bf16-mixed", "fp16": "16-mixed", "fp32": "32-true"}[recipe.precision]
     called = "self.forward_compiled" if recipe.compile else "self.model"
     module = [
@@ -153,10 +168,10 @@ def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int, task: s
         *(["    self.forward_compiled = torch.compile(model)"] if recipe.compile else []),
         "",
         "def training_step(self, batch, _):",
-        f"    return {called}(**batch).loss",
+        f"    return {plan.loss(called)}",
         "",
         "def configure_optimizers(self):",
-        *(f"    {line}" for line in _optimizer_lines(recipe, model="self.model", result="return") or ["return []"]),
+        f"    return {plan.optimizer('self.model') or []}",
     ]
     trainer = [
         'accelerator="gpu"',
@@ -167,13 +182,12 @@ def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int, task: s
     lines = [
         "import lightning",
         "import torch",
-        *(["import bitsandbytes"] if recipe.optimizer == "adamw8bit" else []),
-        *_lora_imports(recipe),
+        *_imports(plan),
         "",
         f"BATCH_SIZE = {batch_size}",
         "",
         *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
-        *_model_lines(recipe, task),
+        *_model_lines(plan),
         *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
         "",
         "",
@@ -188,18 +202,23 @@ def _lightning(recipe: Recipe, batch_size: int, accumulation_steps: int, task: s
     return "\n".join(lines)
 
 
-def _lora_imports(recipe: Recipe) -> list[str]:
-    return ["from peft import LoraConfig, get_peft_model"] if recipe.lora else []
+def _imports(plan: Plan, *, optimizers: bool = True) -> list[str]:
+    wants_8bit = optimizers and plan.recipe.optimizer == "adamw8bit" and not plan.own_optimizer
+    return [
+        *(["import bitsandbytes"] if wants_8bit else []),
+        *(["from peft import LoraConfig, get_peft_model"] if plan.recipe.lora else []),
+    ]
 
 
-def _model_lines(recipe: Recipe, task: str | None, *, checkpointing: bool = True) -> list[str]:
+def _model_lines(plan: Plan, *, checkpointing: bool = True) -> list[str]:
+    recipe = plan.recipe
     half = HALF.get(recipe.precision)
     lines = []
     if recipe.attention == "sdpa":
         lines.append('model.set_attn_implementation("sdpa")')
     if recipe.lora:
         lines += [f"model = model.to({half})  # frozen weights need no more"] if half else []
-        kind = PEFT_TASKS.get(task or "")
+        kind = PEFT_TASKS.get(plan.task or "")
         for_task = f', task_type="{kind}"' if kind else ""
         config = f'LoraConfig(r={recipe.lora}, target_modules="all-linear"{for_task})'
         if kind is None:
@@ -210,14 +229,3 @@ def _model_lines(recipe: Recipe, task: str | None, *, checkpointing: bool = True
     if recipe.gradient_checkpointing and recipe.lora:
         lines.append("model.enable_input_require_grads()")
     return lines
-
-
-def _optimizer_lines(recipe: Recipe, model: str = "model", result: str = "optimizer =") -> list[str]:
-    if recipe.optimizer == "none":
-        return []
-    library = "bitsandbytes.optim.AdamW8bit" if recipe.optimizer == "adamw8bit" else None
-    name = library or f"torch.optim.{OPTIMIZERS[recipe.optimizer]}"
-    extra = ", momentum=0.9" if recipe.optimizer == "sgd" else ""
-    extra += ", fused=True" if recipe.fused else ""
-    trained = f"[p for p in {model}.parameters() if p.requires_grad]" if recipe.lora else f"{model}.parameters()"
-    return [f"{result} {name}({trained}, lr=LEARNING_RATE{extra})"]
