@@ -14,7 +14,7 @@ from memorymark.question import Question
 from memorymark.recipe import FUSED_OPTIMIZERS, Recipe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
-from memorymark.server.schemas import AnalyzeBody, JobBody
+from memorymark.server.bodies import AnalyzeBody, JobBody
 from memorymark.target import Target
 
 BERT = Request(model="bert")

@@ -14,7 +14,7 @@ from memorymark.keywords import parse_lengths
 from memorymark.probe import ProbeInfo
 from memorymark.probe.process import FreshWorkers
 from memorymark.result import result_from_dict
-from memorymark.server.schemas import JobBody
+from memorymark.server.bodies import JobBody
 from memorymark.sweep import Sweep
 from memorymark.trial import Failure, Trial
 from memorymark.units import GIB, MIB

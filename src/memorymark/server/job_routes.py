@@ -12,7 +12,7 @@ from werkzeug.exceptions import NotFound
 from memorymark.errors import QueueFullError, StoppedError
 from memorymark.history import Job, views
 from memorymark.models.names import read_name, short_id
-from memorymark.server import schemas
+from memorymark.server import bodies, schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
 from memorymark.server.jobs import Jobs, Submitted
@@ -31,14 +31,14 @@ def add_job_routes(
 
     waiting = threading.BoundedSemaphore(MOST_WAITING)
 
-    def submitted(body: schemas.AnalyzeBody) -> Submitted:
+    def submitted(body: bodies.AnalyzeBody) -> Submitted:
         question = body.question(allow_code=jobs.allow_code)
         asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
         if not asked.is_new:
             metrics.reused.inc()
         return asked
 
-    def waited_for(body: schemas.AnalyzeBody) -> Response:
+    def waited_for(body: bodies.AnalyzeBody) -> Response:
         if not waiting.acquire(blocking=False):
             raise QueueFullError(
                 f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
@@ -70,7 +70,7 @@ def add_job_routes(
         summary="Analyze a training and wait for the answer",
         **GUARDED,
     )
-    def analyze(body: schemas.AnalyzeBody) -> Response:
+    def analyze(body: bodies.AnalyzeBody) -> Response:
         return waited_for(body)
 
     @app.post(
@@ -80,7 +80,7 @@ def add_job_routes(
         summary="Find what to change about a training and wait for the advice",
         **GUARDED,
     )
-    def advise(body: schemas.AdviseBody) -> Response:
+    def advise(body: bodies.AdviseBody) -> Response:
         return waited_for(body)
 
     @app.post(
@@ -90,7 +90,7 @@ def add_job_routes(
         summary="Ask for an analysis, or advice, without waiting",
         **GUARDED,
     )
-    def submit(body: schemas.JobBody) -> Response:
+    def submit(body: bodies.JobBody) -> Response:
         asked = submitted(body)
         view = shown(asked.job, jobs.position(asked.job.id))
         response = success(202 if asked.is_new else 200, reused=not asked.is_new, job=view)
@@ -98,7 +98,7 @@ def add_job_routes(
         return response
 
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
-    def list_jobs(query: schemas.JobsQuery) -> Response:
+    def list_jobs(query: bodies.JobsQuery) -> Response:
         model = short_id(query.model) if query.model is not None else None
         found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
         if model is not None and not found and not jobs.store.knows(model):
@@ -109,7 +109,7 @@ def add_job_routes(
     @app.get(
         "/jobs/<job_id>", tags=[JOBS], responses=answers(404, 503, ok=schemas.JobAnswer), summary="One job", **GUARDED
     )
-    def show(path: schemas.JobPath) -> Response:
+    def show(path: bodies.JobPath) -> Response:
         job = existing(path.job_id)
         return success(reused=False, job=shown(job, jobs.position(job.id)))
 
@@ -120,7 +120,7 @@ def add_job_routes(
         summary="Cancel a job",
         **GUARDED,
     )
-    def cancel(path: schemas.JobPath) -> Response:
+    def cancel(path: bodies.JobPath) -> Response:
         job = existing(path.job_id)
         return success(reused=False, job=shown(jobs.cancel(job.id) or job, None))
 
@@ -131,7 +131,7 @@ def add_job_routes(
         summary="What happens to a job, as it happens",
         **GUARDED,
     )
-    def events(path: schemas.JobPath, query: schemas.EventsQuery) -> Response:
+    def events(path: bodies.JobPath, query: bodies.EventsQuery) -> Response:
         job = existing(path.job_id)
         after = max(query.after, _last_event_id())
         if request.accept_mimetypes.best_match([STREAM, "application/json"]) == "application/json":
