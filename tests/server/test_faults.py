@@ -352,6 +352,29 @@ def test_a_worker_that_dies_while_it_starts_costs_no_later_job(service):
     assert_well(service)
 
 
+def test_a_worker_that_could_not_start_is_tried_again_without_a_job(monkeypatch):
+    tries = []
+
+    class FailsOnce(WorkerProcess):
+        def __init__(self):
+            super().__init__()
+            tries.append(self.process.pid)
+            if len(tries) == 1:
+                self.interrupt()
+
+    monkeypatch.setattr(warm_workers, "RETRY_SECONDS", 0.5)
+    monkeypatch.setattr(warm_workers, "WorkerProcess", FailsOnce)
+    lane_workers = WarmWorkers(reuse=False)
+    try:
+        lane_workers.prepare()
+        wait_until(lambda: lane_workers.state == "failed")
+        wait_until(lambda: lane_workers.state == "ready")
+        assert [lane_workers.pid] == tries[1:]
+    finally:
+        lane_workers.stop()
+    assert not any(map(is_running, tries))
+
+
 @pytest.mark.parametrize("is_there", [False, True], ids=["before it is there", "while it starts"])
 def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch, is_there):
     started = threading.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any
 
 from memorymark.errors import StoppedError
@@ -12,6 +13,8 @@ from memorymark.probe.process import WorkerProcess
 
 LOAD_SECONDS = 300.0
 LOOK_UP_SECONDS = 0.1
+# A worker that could not start is tried again after this long, so that a lane gets well without a job.
+RETRY_SECONDS = 10.0
 # After this many jobs a worker is replaced, so that what a model leaks cannot add up.
 USES = 100
 
@@ -30,13 +33,13 @@ class WarmWorkers:
         self._loading: WorkerProcess | None = None
         self._loads: list[threading.Thread] = []
         self._used = 0
-        self._stopped = False
+        self._stopped = threading.Event()
         self.loaded: dict[str, Any] = {}
 
     def prepare(self) -> Future[WorkerProcess]:
         """Has a worker get ready, if none is, and returns at once."""
         with self._lock:
-            if self._stopped:
+            if self.is_stopped:
                 raise StoppedError("the service is shutting down.")
             if self._ready is None:
                 self._ready, self._used = Future(), 0
@@ -53,7 +56,8 @@ class WarmWorkers:
             while not ready.done() and not is_stopped():
                 wait([ready], LOOK_UP_SECONDS)
             with self._lock:
-                self._ready = None
+                if self._ready is ready:  # one that failed may have been tried again meanwhile
+                    self._ready = None
                 is_abandoned = not ready.done()
                 if is_abandoned and self._loading is not None:
                     self._loading.interrupt()  # it may hang, and the next job must not wait for it
@@ -71,7 +75,7 @@ class WarmWorkers:
         """Keeps the worker for the next time, or ends it."""
         with self._lock:
             is_fit = self._reuse and self._used < self._uses and worker.process.poll() is None
-            if is_fit and not self._stopped and self._ready is None:
+            if is_fit and not self.is_stopped and self._ready is None:
                 self._ready = Future()
                 self._ready.set_result(worker)
                 return
@@ -80,7 +84,8 @@ class WarmWorkers:
     def stop(self) -> None:
         """Ends the worker that waits or is getting ready."""
         with self._lock:
-            self._stopped, ready = True, self._ready
+            self._stopped.set()
+            ready = self._ready
             if self._loading is not None:
                 self._loading.interrupt()
         for thread in list(self._loads):  # one that nobody waits for any more may be there too
@@ -91,7 +96,7 @@ class WarmWorkers:
     @property
     def is_stopped(self) -> bool:
         """Whether no more workers will come."""
-        return self._stopped
+        return self._stopped.is_set()
 
     @property
     def state(self) -> str:
@@ -110,12 +115,23 @@ class WarmWorkers:
         return ready.result().process.pid if ready is not None and self.state == "ready" else None
 
     def _load(self, ready: Future[WorkerProcess]) -> None:
+        self._start(ready)
+        if ready.done() and ready.exception() is not None and not self._stopped.wait(RETRY_SECONDS):
+            with self._lock:
+                is_wanted = self._ready is ready
+                if is_wanted:
+                    self._ready = None
+            if is_wanted:
+                with suppress(StoppedError):
+                    self.prepare()
+
+    def _start(self, ready: Future[WorkerProcess]) -> None:
         worker: WorkerProcess | None = None
         try:
             worker = WorkerProcess()
             with self._lock:
                 self._loading = worker
-                if self._stopped or self._ready is not ready:
+                if self.is_stopped or self._ready is not ready:
                     worker.interrupt()  # whoever wanted it gave up before it was there to be interrupted
             self.loaded = worker.call("load", {}, LOAD_SECONDS)
         except BaseException as error:
