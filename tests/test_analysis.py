@@ -7,6 +7,7 @@ from memorymark.analysis import Analysis
 from memorymark.catalog import Price, find_gpu
 from memorymark.cost import Usage
 from memorymark.probe import ProbeInfo
+from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.trial import Breakdown, Failure, Trial
 from memorymark.units import GIB
@@ -211,3 +212,20 @@ def test_without_a_cap_the_context_may_leave_room_for_fewer_or_more():
 
 def test_where_the_caller_set_the_limit_a_prediction_has_no_interval():
     assert predicted(trials=[trial(64, 19)]).max_batch_interval is None
+
+
+def test_the_code_to_paste_has_the_recommended_batch_and_the_recipe():
+    request = Request(model="bert", recipe=Recipe(precision="bf16", accumulation_steps=4))
+    code = analysis(request=request).to_dict()["code"]
+
+    assert "BATCH_SIZE = 48\nACCUMULATION_STEPS = 4\n" in code["pytorch"]
+    assert "per_device_train_batch_size=48,\n    gradient_accumulation_steps=4," in code["transformers"]
+    assert "BATCH_SIZE = 48\n" in code["lightning"]
+    assert 'precision="bf16-mixed", accumulate_grad_batches=4' in code["lightning"]
+
+
+def test_without_a_recommended_batch_the_code_has_the_largest():
+    result = analysis(margin=0.9)
+
+    assert result.recommended is None
+    assert "BATCH_SIZE = 64\n" in result.code.pytorch

@@ -76,6 +76,7 @@ def test_an_analysis_shows_its_numbers_bars_and_curves():
     assert f"recommended {result.recommended.batch_size}" in read.text
     assert "% wasted" in read.text
     assert "all that the device holds" in read.text
+    assert f"Code for PyTorch import torch BATCH_SIZE = {result.recommended.batch_size} " in " ".join(read.text.split())
     assert {"svg", "polyline", "circle"} <= read.tags
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any
 
@@ -13,6 +13,7 @@ from memorymark.prediction.uncertainty import maximum_interval
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.throughput import recommend, thrashing_sizes
+from memorymark.training_code import Code, Plan, code_for
 from memorymark.trial import Trial
 from memorymark.units import MIB, gib
 
@@ -132,6 +133,19 @@ class Analysis(Shown):
             return None
         return savings(self.price.usd_per_hour, self.usage, self.speedup)
 
+    @property
+    def code(self) -> Code:
+        """The recommended batch, or the largest where none is, as code to paste."""
+        recipe = self.request.recipe
+        plan = Plan.of(
+            self.request,
+            self.info,
+            recipe=recipe,
+            batch_size=(self.recommended or self.maximum).batch_size,
+            accumulation_steps=recipe.accumulation_steps,
+        )
+        return code_for(plan)
+
     def to_dict(self) -> dict[str, Any]:
         """The analysis as the JSON document of the command line."""
         saved, recommended = self.savings, self.recommended
@@ -170,6 +184,7 @@ class Analysis(Shown):
             "margin": self.margin,
             "price": self.price.to_dict() if self.price else None,
             "usage": self.usage.to_dict(),
+            "code": asdict(self.code),
             "trials": [trial.to_dict() for trial in self.trials],
             "capacity_bytes": self.info.capacity_bytes,
             "versions": self.info.versions,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Advice, AdviceOption, JobEvent, JobSummary } from "../src/api/types";
-import { batchNotes, batchWords, changeWords, mostGain, optionSnippets, predictedBeside } from "../src/logic/advice";
+import { batchNotes, batchWords, changeWords, mostGain, predictedBeside } from "../src/logic/advice";
+import { snippets } from "../src/logic/code-snippets";
 import { optionsCsv } from "../src/logic/csv";
 import { FIRST_DRAFT, adviceOn, adviseBody, draftErrors } from "../src/logic/draft";
 import { gain } from "../src/logic/format";
@@ -49,9 +50,9 @@ describe("an option in words", () => {
     expect(batchNotes(doesNotFit, best)).toHaveLength(1);
   });
   it("comes with code for three libraries", () => {
-    const snippets = optionSnippets(best);
-    expect(snippets.map((snippet) => snippet.name)).toEqual(["PyTorch", "Transformers", "Lightning"]);
-    for (const { code } of snippets) expect(code).toMatch(/batch_size ?= ?316\b/i);
+    const all = snippets(best.code);
+    expect(all.map((snippet) => snippet.name)).toEqual(["PyTorch", "Transformers", "Lightning"]);
+    for (const { code } of all) expect(code).toMatch(/batch_size ?= ?316\b/i);
   });
   it("shows a small gain as one", () => {
     expect([1, 3.02, 1.04, 0.97, 0.5].map(gain)).toEqual(["1.0x", "3.0x", "1.04x", "0.97x", "0.5x"]);

@@ -6,14 +6,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from memorymark.advice.changes import CHANGES, level_of
-from memorymark.advice.code import Code, Plan, code_for
 from memorymark.catalog import Price
 from memorymark.cost import Savings, Usage, savings
 from memorymark.notebook import Shown
-from memorymark.own import OwnRequest
 from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.request import Request
+from memorymark.training_code import Code, Plan, code_for
 from memorymark.trial import Source, Trial
 from memorymark.units import gib
 
@@ -204,20 +203,15 @@ class Advice(Shown):
 
     def code(self, option: Option) -> Code:
         """The option as code to paste."""
-        is_own = isinstance(self.request, OwnRequest) or self.request.name.kind == "factory"
-        entry = None if is_own else self.request.name.entry
-        task = self.request.task or (entry.task if entry is not None else None)
-        return code_for(
-            Plan(
-                recipe=option.recipe,
-                batch_size=option.batch_size,
-                accumulation_steps=option.accumulation_steps,
-                seq_len=option.seq_len,
-                task=task,
-                own_loss=is_own or task == "contrastive",
-                own_optimizer=bool(self.info.optimizer),
-            )
+        plan = Plan.of(
+            self.request,
+            self.info,
+            recipe=option.recipe,
+            batch_size=option.batch_size,
+            accumulation_steps=option.accumulation_steps,
+            seq_len=option.seq_len,
         )
+        return code_for(plan)
 
     @property
     def effective_batch_size(self) -> int:

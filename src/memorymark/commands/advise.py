@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from memorymark.advice import Advice
-from memorymark.advice.code import Dialect
 from memorymark.commands import options as o
 from memorymark.commands.asking import ask
 from memorymark.cost import Usage
 from memorymark.errors import MemoryMarkError
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
+from memorymark.training_code import Dialect
 
 
 @o.takes_request

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from memorymark.advice import Advice, Option
-from memorymark.advice.code import Dialect
 from memorymark.render.words import SYNTHETIC, heading, prediction_notes, usage_in_words
+from memorymark.training_code import Dialect
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
 

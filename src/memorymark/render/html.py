@@ -23,6 +23,7 @@ from memorymark.render.words import (
 )
 from memorymark.result import Result
 from memorymark.sweep import Sweep
+from memorymark.training_code import Code
 from memorymark.trial import Breakdown, Trial
 from memorymark.units import format_bytes
 from memorymark.version import __version__
@@ -101,6 +102,7 @@ def _analysis(result: Analysis) -> str:
             _table(sizes),
             f'<div class="charts">{charts}</div>' + _legend(legend) if timed else "",
             _parts(f"At the maximum, batch {result.max_batch_size}", result.maximum.breakdown),
+            _code(result.code),
             _notes(notes(result)),
         ]
     )
@@ -219,17 +221,21 @@ def _advice(result: Advice) -> str:
     best = result.best
     costs = _table([(escape(title), escape(cost)) for title, cost in best.costs]) if best else ""
     rate = f"<p>{escape(result.learning_rate_note(best))}</p>" if best else ""
-    written = {title: getattr(result.code(best), name) for name, title in DIALECTS.items()} if best else {}
-    codes = "".join(
-        f"<details><summary>{escape(title)}</summary><pre>{escape(code)}</pre></details>"
-        for title, code in written.items()
-    )
+    codes = _code(result.code(best)) if best else ""
     refused = _table([(escape(one.title), escape(one.why)) for one in result.refused])
     left = f"<details><summary>Looked at and left</summary>{refused}</details>" if result.refused else ""
     title = _heading(*heading(result.request, result.info, result.info.source))
     head = ("gain", "", "change", "samples/s", "memory", "$/million", "")
     verdict = f"<p><b>{escape(result.verdict)}</b></p>"
     return "".join([title, verdict, _table(rows, head), costs, rate, codes, left, _notes(advice_notes(result))])
+
+
+def _code(code: Code) -> str:
+    written = {title: getattr(code, name) for name, title in DIALECTS.items()}
+    return "".join(
+        f"<details><summary>Code for {escape(title)}</summary><pre>{escape(text)}</pre></details>"
+        for title, text in written.items()
+    )
 
 
 def _heading(title: str, how: str) -> str:

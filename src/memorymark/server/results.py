@@ -99,6 +99,14 @@ class RecipeView(BaseModel):
     attention: Attention = "auto"  # older records have none
 
 
+class CodeView(BaseModel):
+    """The same recipe as code for three libraries."""
+
+    pytorch: str
+    transformers: str
+    lightning: str
+
+
 class TargetView(BaseModel):
     """Where it is trained."""
 
@@ -195,6 +203,7 @@ class Analysis(BaseModel):
     margin: float
     price: Price | None
     usage: UsageView
+    code: CodeView | None = None  # older records have none
     trials: list[Trial]
     capacity_bytes: int
     versions: dict[str, str]
@@ -272,14 +281,6 @@ class ChangeCost(BaseModel):
 
     change: str
     cost: str
-
-
-class CodeView(BaseModel):
-    """The same recipe as code for three libraries."""
-
-    pytorch: str
-    transformers: str
-    lightning: str
 
 
 class OptionView(BaseModel):

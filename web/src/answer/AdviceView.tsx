@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Advice, Job } from "../api/types";
-import { batchWords, optionSnippets, todayTrial } from "../logic/advice";
+import { batchWords, todayTrial } from "../logic/advice";
+import { snippets } from "../logic/code-snippets";
 import { bytes, perSecond } from "../logic/format";
 import { adviceDetail, adviceHeadline } from "../logic/headline";
 import { sentence } from "../logic/problems";
@@ -51,7 +52,7 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
           <CodeCard
             title="Code to paste"
             note="model, make_loader, dataset and LEARNING_RATE are yours."
-            snippets={optionSnippets(option)}
+            snippets={snippets(option.code)}
             batchSize={option.batch_size}
           />
         </div>

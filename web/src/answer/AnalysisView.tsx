@@ -75,12 +75,14 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
       </div>
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
         <BreakdownCard analysis={analysis} />
-        <CodeCard
-          title={`Use batch ${count(batchSize)}`}
-          note="A much larger batch often wants a higher learning rate."
-          snippets={snippets(analysis.recipe, batchSize)}
-          batchSize={batchSize}
-        />
+        {analysis.code && (
+          <CodeCard
+            title={`Use batch ${count(batchSize)}`}
+            note="model, make_loader, dataset and LEARNING_RATE are yours; a much larger batch often wants a higher rate."
+            snippets={snippets(analysis.code)}
+            batchSize={batchSize}
+          />
+        )}
       </div>
       <CostCalculator analysis={analysis} cost={cost} onChange={setCost} />
       <HowFound job={job} result={analysis} />

@@ -465,6 +465,8 @@ export interface components {
             margin: number;
             price: components["schemas"]["Price"] | null;
             usage: components["schemas"]["UsageView"];
+            /** @default null */
+            code: components["schemas"]["CodeView"] | null;
             /** Trials */
             trials: components["schemas"]["Trial"][];
             /** Capacity Bytes */
@@ -501,6 +503,18 @@ export interface components {
             context_bytes: number;
             /** Other Processes Bytes */
             other_processes_bytes: number;
+        };
+        /**
+         * CodeView
+         * @description The same recipe as code for three libraries.
+         */
+        CodeView: {
+            /** Pytorch */
+            pytorch: string;
+            /** Transformers */
+            transformers: string;
+            /** Lightning */
+            lightning: string;
         };
         /**
          * Failure
@@ -1014,18 +1028,6 @@ export interface components {
             change: string;
             /** Cost */
             cost: string;
-        };
-        /**
-         * CodeView
-         * @description The same recipe as code for three libraries.
-         */
-        CodeView: {
-            /** Pytorch */
-            pytorch: string;
-            /** Transformers */
-            transformers: string;
-            /** Lightning */
-            lightning: string;
         };
         /**
          * OptionView

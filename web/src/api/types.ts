@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 
 export type Advice = Schemas["Advice"];
 export type AdviceOption = Schemas["OptionView"];
+export type Code = Schemas["CodeView"];
 export type Analysis = Schemas["Analysis"];
 export type Breakdown = Schemas["Breakdown"];
 export type Comparison = Schemas["Comparison"];

@@ -1,6 +1,5 @@
 // What an advice says, looked up in one place.
 import type { Advice, AdviceOption, Recipe, Trial } from "../api/types";
-import type { Snippet } from "./code-snippets";
 import { count, gain } from "./format";
 
 /** What changes, in words; the batch is told apart from it. */
@@ -39,13 +38,5 @@ export function batchNotes(advice: Advice, option: AdviceOption): string[] {
     ...(isOther && now && before
       ? [`With today's batch of ${count(today)} the same change gains ${gain(now / before)}, predicted.`]
       : []),
-  ];
-}
-
-export function optionSnippets({ code }: AdviceOption): Snippet[] {
-  return [
-    { name: "PyTorch", code: code.pytorch },
-    { name: "Transformers", code: code.transformers },
-    { name: "Lightning", code: code.lightning },
   ];
 }

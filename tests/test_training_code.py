@@ -7,8 +7,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import memorymark as mm
-from memorymark.advice.code import Plan, code_for
 from memorymark.models.workloads import workload_of
+from memorymark.training_code import Plan, code_for
 
 BERT = mm.Request(model="bert", small=True, seq_len=8)
 RESNET = mm.Request(model="resnet", small=True)

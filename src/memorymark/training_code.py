@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memorymark.own import OwnRequest
+from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
+from memorymark.request import Request
 
 Dialect = Literal["pytorch", "transformers", "lightning"]
 OPTIMIZERS = {
@@ -52,6 +55,31 @@ class Plan:
     task: str | None = None
     own_loss: bool = False
     own_optimizer: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        info: ProbeInfo,
+        *,
+        recipe: Recipe,
+        batch_size: int,
+        accumulation_steps: int,
+        seq_len: int | None = None,
+    ) -> Plan:
+        """The plan for a model that was asked about, trained by a recipe."""
+        is_own = isinstance(request, OwnRequest) or request.name.kind == "factory"
+        entry = None if is_own else request.name.entry
+        task = request.task or (entry.task if entry is not None else None)
+        return cls(
+            recipe=recipe,
+            batch_size=batch_size,
+            accumulation_steps=accumulation_steps,
+            seq_len=seq_len,
+            task=task,
+            own_loss=is_own or task == "contrastive",
+            own_optimizer=bool(info.optimizer),
+        )
 
     def loss(self, called: str) -> str:
         """The loss of a batch, by what is called for the forward pass."""
@@ -179,16 +207,18 @@ def _lightning(plan: Plan) -> str:
         f'precision="{precision}"',
         *([f"accumulate_grad_batches={accumulation_steps}"] if accumulation_steps > 1 else []),
     ]
+    setup = [
+        *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
+        *_model_lines(plan),
+        *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
+    ]
     lines = [
         "import lightning",
         "import torch",
         *_imports(plan),
         "",
         f"BATCH_SIZE = {batch_size}",
-        "",
-        *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
-        *_model_lines(plan),
-        *(["model = model.to(memory_format=torch.channels_last)"] if recipe.channels_last else []),
+        *(["", *setup] if setup else []),
         "",
         "",
         "class Training(lightning.LightningModule):",
