@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 import memorymark as mm
-from memorymark.advice import advising
-from memorymark.advice.advising import least_bytes, split
+from memorymark.advice import advising, inquiry
+from memorymark.advice.screening import least_bytes, split
 from memorymark.advice.script import script_for
 from memorymark.catalog import find_gpu
 from memorymark.errors import UsageError, WorkerError
@@ -101,7 +101,7 @@ class Probe:
 @pytest.fixture(autouse=True)
 def gpu_here(monkeypatch):
     """As on a machine with an H200."""
-    monkeypatch.setattr(advising, "gpu_here", lambda target: H200 if target.gpu is None else None)
+    monkeypatch.setattr(inquiry, "gpu_here", lambda target: H200 if target.gpu is None else None)
 
 
 def saturating(top, half_at=32):
@@ -194,6 +194,30 @@ def test_compile_is_run_on_top_of_the_best_and_has_no_prediction():
     assert found.best.recipe.compile
     assert found.best.predicted is None
     assert "torch.compile(model)" in found.code(found.best).pytorch
+
+
+@pytest.mark.parametrize(
+    ("sample_mib", "gain_at_512", "batch_size"),
+    [(100, 1.1, 512), (100, 1.0, 256), (300, 1.1, 256)],
+    ids=["faster", "no faster", "too large"],
+)
+def test_twice_the_batch_is_compiled_too_where_it_fits(sample_mib, gain_at_512, batch_size):
+    def true_speed(request, size):
+        top = {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * (1.1 if request.recipe.fused else 1.0)
+        return (
+            top * min(size, 256) / 256 * (2.0 * (gain_at_512 if size >= 512 else 1.0) if request.recipe.compile else 1)
+        )
+
+    machine = roomy(true_speed=true_speed)
+    machine.sample_bytes = lambda request: sample_mib * MIB
+    machine.speed = true_speed
+    found = ask(machine, try_compile=True)
+
+    assert found.best.changes == ("bf16", "fused", "compile")
+    assert (found.best.batch_size, found.best.measured.batch_size) == (batch_size, batch_size)
+    # Each size in a worker of its own: what is compiled for a second size in the same one is slower.
+    compiled = [request for request in machine.opened if request.recipe.compile]
+    assert len(compiled) == (1 if sample_mib == 300 else 2)
 
 
 def test_a_compiler_that_fails_costs_no_advice():

@@ -93,6 +93,8 @@ class Lane(threading.Thread):
                 on_event=lambda event: _tell(job, lease, event),
                 workers=lease.of(self.workers),
             )
+            if lease.stopped is not None:  # advice goes on without an option whose worker ends
+                raise StoppedError(lease.stopped)
         except MemoryMarkError as error:
             outcome = self._failure(error, lease, job)
         else:

@@ -1,0 +1,238 @@
+"""Screening: each candidate recipe is analysed, predicted where that is possible."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from memorymark.advice.advice import Option
+from memorymark.advice.changes import AMPERE, CHANGES, Facts, apply_all
+from memorymark.advice.inquiry import Inquiry, named, speed
+from memorymark.analysis import Analysis
+from memorymark.analyzing import analyze_with, entry_of
+from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError, WorkerError
+from memorymark.events import ignore
+from memorymark.probe import Probe
+from memorymark.recipe import Recipe
+from memorymark.request import Request
+from memorymark.trial import Trial
+from memorymark.units import format_bytes
+
+# In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
+FASTER = (("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
+# From the least change to the greatest: what makes room, alone and together. The fused optimizer makes no copies, and
+# "half" is the 16-bit precision that the GPU is fast with.
+FITTING = (
+    ("fused",),
+    ("fused", "checkpointing"),
+    ("half", "fused"),
+    ("half", "fused", "checkpointing"),
+    ("half", "checkpointing", "adamw8bit"),
+    ("half", "checkpointing", "adafactor"),
+    ("lora",),
+    ("lora", "half"),
+    ("lora", "half", "checkpointing"),
+)
+HALVES = ("bf16", "fp16")
+# A change that costs something must gain this much to be kept; a free one must only not lose.
+GAINS, LOSES_NOTHING = 1.02, 0.995
+# What the batch that keeps the effective batch may be slower than the best.
+KEEPS_BATCH = 0.97
+SHORTEST_TOKENS = 64
+# What a parameter takes beside its weight and gradient, by optimizer.
+STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "adamw8bit": 2, "adafactor": 0, "none": 0}
+
+
+class Screening:
+    """Looks for recipes that are better than today's, or for such that fit where today's does not."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry, self._today = inquiry, inquiry.today
+        question = inquiry.question
+        self._effective_batch = question.current_batch_size * question.request.recipe.accumulation_steps
+        self._fits_today = True
+        self._facts: Facts
+
+    def options(self) -> tuple[Trial | None, list[Option]]:
+        """Today's training, if it fits, and the options that are better."""
+        self._inquiry.tell("advise", "looking at today's training")
+        try:
+            found = self._try(())
+        except CannotPredictError:
+            if self._inquiry.gpu is None:
+                raise
+            self._inquiry.gpu = None  # what cannot be predicted is run instead, all of it
+            found = self._try(())
+        if found is None:
+            self._fits_today = False
+            return None, list(self._smaller())
+        now, bigger_batch = found
+        options = [bigger_batch] if bigger_batch.batch_size != self._inquiry.question.current_batch_size else []
+        options += self._faster(bigger_batch)
+        return now, options
+
+    def _faster(self, start: Option) -> Iterator[Option]:
+        """Recipes that are faster than the one before, and one that takes less memory."""
+        best = start
+        for group in FASTER:
+            better = best
+            for change in group:
+                option = self._option((*named(best), change))
+                if option is None:
+                    continue
+                enough = LOSES_NOTHING if CHANGES[change].level == 0 else GAINS
+                if option.samples_per_second < enough * best.samples_per_second:
+                    self._inquiry.refuse(option.changes, _gains_little(option, best))
+                    continue
+                yield option
+                if option.samples_per_second >= LOSES_NOTHING * better.samples_per_second:
+                    better = option
+            best = better
+        if self._inquiry.info.source == "predicted":
+            option = self._option((*named(best), "checkpointing"))
+            yield from [option] if option is not None else []
+
+    def _smaller(self) -> Iterator[Option]:
+        """Recipes that fit where today's does not, the least change first."""
+        tried: dict[tuple[str, ...], bool] = {}
+        for wanted in FITTING:
+            named = [change for name in wanted for change in (HALVES if name == "half" else (name,))]
+            changes = tuple(change for change in named if CHANGES[change].to(self._today, self._facts) is not None)
+            if not changes or changes in tried:
+                continue
+            tried[changes] = False
+            must_run = "adamw8bit" in changes and self._inquiry.gpu is not None
+            if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
+                self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
+            elif (option := self._option(changes)) is not None:
+                tried[changes] = True
+                yield option
+        # Cut samples are the last resort; beside a single way that fits, they are an alternative to all of its changes.
+        if sum(tried.values()) < 2:
+            unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]
+            yield from self._shorter(unfit[-1] if unfit else ())
+
+    def _is_roomy(self, changes: tuple[str, ...]) -> bool:
+        """Whether there is room for weights and state at least."""
+        request = apply_all(self._today, changes, self._facts)
+        room = self._inquiry.info.capacity_bytes
+        return request is not None and least_bytes(request.recipe, self._inquiry.info.parameters) <= room
+
+    def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
+        """The longest samples that fit with some changes made."""
+        tokens = self._facts.tokens // 2
+        while tokens >= SHORTEST_TOKENS:
+            option = self._option((*changes, "shorter"), seq_len=tokens)
+            if option is not None:
+                yield option
+                return
+            tokens //= 2
+
+    def _option(self, changes: tuple[str, ...], seq_len: int | None = None) -> Option | None:
+        """What some changes lead to; ``None``, and the reason kept, where they lead nowhere."""
+        request = apply_all(self._today, tuple(c for c in changes if c != "shorter"), self._facts)
+        if request is None:
+            return None
+        if least_bytes(request.recipe, self._inquiry.info.parameters) > self._inquiry.info.capacity_bytes:
+            self._inquiry.refuse(changes, self._why_not(request.recipe))
+            return None
+        try:
+            found = self._try(changes, replace(request, seq_len=seq_len) if seq_len else request)
+        except (UsageError, CannotPredictError, WorkerError) as error:
+            self._inquiry.refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
+            return None
+        return found[1] if found else None
+
+    def _try(self, changes: tuple[str, ...], request: Request | None = None) -> tuple[Trial | None, Option] | None:
+        """A training at today's batch, if that fits, and at the batch worth using; ``None`` if it does not fit."""
+        request = request or self._today
+        with self._inquiry.opened(self._inquiry.screened(request)) as probe:
+            if not changes:
+                self._know(probe)
+            question = replace(self._inquiry.question, request=request, advise=False)
+            try:
+                found = analyze_with(question, probe, ignore, time.perf_counter())
+            except DoesNotFitError:
+                cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
+                self._inquiry.refuse(changes, self._why_not(request.recipe).removesuffix(".") + cut)
+                return None
+            now = found.current if found.current and found.current.fits else None
+            option = self._worth_using(changes, request, found, probe)
+        self._inquiry.tell("advise", f"{option.title}: {option.samples_per_second:,.0f} samples/s, {option.source}")
+        return now, option
+
+    def _why_not(self, recipe: Recipe) -> str:
+        least = least_bytes(recipe, self._inquiry.info.parameters)
+        if least > self._inquiry.info.capacity_bytes:
+            parts = "the frozen weights" if recipe.lora else "weights, gradients and optimizer state"
+            return f"does not fit: {parts} alone take {format_bytes(least)}."
+        return "does not fit even at batch 1."
+
+    def _worth_using(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
+        best, same = found.recommended or found.maximum, self._effective_batch
+        batch_size, steps = split(same, best.batch_size)
+        trial = _timed(found, probe, batch_size)
+        # A step that sees what it sees today is worth a little speed; where it is to be made to fit, all of it.
+        if same < batch_size:
+            kept = _timed(found, probe, same)
+            if kept.fits and (not self._fits_today or speed(kept) >= KEEPS_BATCH * speed(trial)):
+                batch_size, trial = same, kept
+        now = found.current
+        return Option(
+            changes=changes or ("batch",),
+            recipe=replace(request.recipe, accumulation_steps=steps, compile=self._today.recipe.compile),
+            batch_size=batch_size,
+            accumulation_steps=steps,
+            seq_len=request.seq_len if "shorter" in changes else None,
+            max_batch_size=found.max_batch_size,
+            predicted=trial if trial.source == "predicted" else None,
+            measured=trial if trial.source == "measured" else None,
+            at_todays_batch=now.samples_per_second if now and now.fits else None,
+        )
+
+    def _know(self, probe: Probe) -> None:
+        """Keeps what today's training tells of the model and the GPU."""
+        info = self._inquiry.info = probe.info
+        gpu = entry_of(info)
+        tokens = re.search(r"(\d+) tokens", info.sample)
+        self._facts = Facts(
+            capability=gpu.capability if gpu else (AMPERE if info.device_kind == "cuda" else None),
+            tokens=int(tokens[1]) if tokens else 0,
+            is_image="pixels" in info.sample,
+            own_optimizer=bool(info.optimizer),
+        )
+
+
+def split(effective_batch: int, largest: int) -> tuple[int, int]:
+    """A batch and the accumulation steps that make up an effective batch; a larger batch takes no steps.
+
+    Where no equal parts come near the largest batch, the effective one grows by a few samples.
+    """
+    if largest >= effective_batch:
+        return largest, 1
+    even = max(size for size in range(1, largest + 1) if effective_batch % size == 0)
+    if 2 * even >= largest:
+        return even, effective_batch // even
+    steps = -(-effective_batch // largest)
+    return -(-effective_batch // steps), steps
+
+
+def least_bytes(recipe: Recipe, parameters: int) -> int:
+    """What weights, gradients and the optimizer's state take at least, however small the batch."""
+    if recipe.lora:
+        return parameters * (2 if recipe.precision in ("bf16", "fp16") else 4)
+    return parameters * (4 + 4 + STATE_BYTES[recipe.optimizer])
+
+
+def _gains_little(option: Option, before: Option) -> str:
+    percent = 100 * (option.samples_per_second / before.samples_per_second - 1)
+    return f"{'gains' if percent >= 0 else 'loses'} {abs(percent):.1f} %, {option.source}."
+
+
+def _timed(found: Analysis, probe: Probe, batch_size: int) -> Trial:
+    """The trial at a batch size with its speed, run or predicted now if it was not yet."""
+    trial = found.at(batch_size)
+    return trial if trial is not None and trial.samples_per_second else probe.measure(batch_size)
