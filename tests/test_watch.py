@@ -169,6 +169,18 @@ def test_an_interrupt_ends_the_script_and_the_report_still_comes(tmp_path):
     assert "never imported torch" in ended.stderr
 
 
+def test_a_second_interrupt_while_the_last_is_written_shows_nothing_of_ours(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal\nimport torch\nfrom memorymark.integrations.detector import Detector\n"
+        "Detector.ended = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    ended = run(script)
+    assert ended.code == 0
+    assert "KeyboardInterrupt" not in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_the_environments_own_sitecustomize_still_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.mine = 'here'\n")
     script = tmp_path / "script.py"

@@ -5,6 +5,7 @@ import random
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import time
 import uuid
@@ -29,20 +30,23 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 
 
 @contextmanager
-def small_disk(folder):
-    """A file system of 8 MiB that is mounted on a folder."""
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "memorymark-test", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+def small_disk():
+    """A file system of 8 MiB.
+
+    Not in pytest's own folder: where the tests are killed it stays, and the next run could not clear its folder.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="memorymark-small-disk-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "memorymark-test", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
     try:
-        yield folder
+        if mounted.returncode:
+            pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
     finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
 
 
 @contextmanager
@@ -70,9 +74,9 @@ def assert_refused_for_now(service):
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory):
+def disk():
     """A small disk with a server's history on it."""
-    with small_disk(tmp_path_factory.mktemp("disk")) as folder:
+    with small_disk() as folder:
         yield folder
 
 

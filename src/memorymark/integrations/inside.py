@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -79,8 +80,9 @@ def _start(folder: Path) -> None:
 def _at_exit(detector: Detector, record: _Record) -> None:
     if os.getpid() != record.process:
         return
-    detector.ended(getattr(sys, "last_value", None))
-    record.update(detector)
+    with suppress(KeyboardInterrupt):  # somebody is in a hurry; what was written before counts
+        detector.ended(getattr(sys, "last_value", None))
+        record.update(detector)
 
 
 class _Record:
