@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from memorymark.server import schemas
+
 PATIENCE_SECONDS = 90
 # A prediction that a warm worker answers in about a second.
 QUICK = {"model_name": "bert", "small": True, "gpu": "a10", "seq_len": 16}
@@ -72,6 +76,12 @@ class Caller:
     def events(self, job_id, after=0):
         return self.get(f"/jobs/{job_id}/events?after={after}", Accept="application/json").json["events"]
 
+    def metric(self, name, **labels):
+        """The sum of a metric over what the labels select."""
+        families = text_string_to_metric_families(self.get("/metrics").body.decode())
+        samples = [sample for family in families for sample in family.samples]
+        return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
+
 
 def sent_events(body):
     """The events of a stream's text, whose fields must agree with each other."""
@@ -101,3 +111,12 @@ def is_running(pid):
         return False
     except FileNotFoundError:
         return not Path("/proc/self").exists()
+
+
+def is_error(answer, status):
+    document = answer.json
+    schemas.Error.model_validate(document)
+    assert (answer.status, document["status"]) == (status, "error")
+    assert document["error"].endswith(".")
+    assert "--" not in document["error"]
+    return True

@@ -1,5 +1,5 @@
 import pytest
-from calls import Caller
+from calls import QUICK, Caller
 
 from memorymark.history import Store
 from memorymark.server.jobs import Jobs
@@ -20,6 +20,12 @@ def service(tmp_path_factory):
 @pytest.fixture(scope="session")
 def call(service):
     return Caller(service.port)
+
+
+@pytest.fixture(scope="session")
+def answered(call):
+    """What POST /analyze says to the quick question."""
+    return call.post("/analyze", QUICK)
 
 
 @pytest.fixture

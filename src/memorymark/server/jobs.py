@@ -42,7 +42,7 @@ class Jobs:
         self.queue_size, self._max_seconds = queue_size, max_seconds
         self._line: list[LiveJob] = []
         self._live: dict[str, LiveJob] = {}
-        self._arrived = threading.Condition()
+        self._changed = threading.Condition()
         self._stopping = threading.Event()
         self.ended: Counter[str] = Counter()
         for lane in lanes:
@@ -73,8 +73,8 @@ class Jobs:
     def stop(self) -> None:
         """Ends what runs and marks it so; what waits is kept for the next start."""
         self._stopping.set()
-        with self._arrived:
-            self._arrived.notify_all()
+        with self._changed:
+            self._changed.notify_all()
         for lane in self.lanes:
             if lane.running is not None:
                 lane.running.lease.stop(SHUTDOWN)
@@ -98,7 +98,7 @@ class Jobs:
         if not fresh and (known := self.store.answered(job.key)) is not None:
             return Submitted(known, is_new=False)
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
-        with self._arrived:
+        with self._changed:
             if self.is_stopping:
                 raise StoppedError("the service is shutting down; ask again in a moment.")
             if len(self._line) >= self.queue_size:
@@ -106,7 +106,7 @@ class Jobs:
             live.add()
             self._live[job.id] = live
             self._line.append(live)
-            self._arrived.notify_all()
+            self._changed.notify_all()
         log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
         return Submitted(job, is_new=True)
 
@@ -117,7 +117,7 @@ class Jobs:
 
     def position(self, job_id: str) -> int | None:
         """Its place among the jobs that wait for the same lanes; ``None`` if it does not wait."""
-        with self._arrived:
+        with self._changed:
             asked = next((live.job.question for live in self._line if live.job.id == job_id), None)
             if asked is None:
                 return None
@@ -132,7 +132,7 @@ class Jobs:
 
     def cancel(self, job_id: str) -> Job | None:
         """Stops a job that waits or runs; one that is finished stays as it is."""
-        with self._arrived:
+        with self._changed:
             live = self._live.get(job_id)
             waits = live is not None and live in self._line
             if live is not None and waits:
@@ -207,15 +207,20 @@ class Jobs:
 
     def take(self, lane: Lane) -> LiveJob | None:
         """The next job for a lane, as soon as there is one; ``None`` when the service shuts down."""
-        with self._arrived:
+        with self._changed:
             while not self.is_stopping:
                 for live in self._line:
-                    if lane.accepts(live.job.question):
+                    if lane.accepts(live.job.question) and not self._is_being_answered(live.job):
                         self._line.remove(live)
                         lane.running = live
                         return live
-                self._arrived.wait()
+                self._changed.wait()
         return None
+
+    def _is_being_answered(self, job: Job) -> bool:
+        """Whether another lane works on the same question; its answer will be this one's too."""
+        running = [lane.running for lane in self.lanes]
+        return not job.fresh and any(live.job.key == job.key for live in running if live is not None)
 
     def answered(self, live: LiveJob) -> Job | None:
         """An answer to the same question that came while the job waited."""
@@ -226,6 +231,8 @@ class Jobs:
         self.ended[live.job.state] += 1
         if live.is_saved:
             self._live.pop(live.job.id, None)
+        with self._changed:
+            self._changed.notify_all()
 
     def _save_what_could_not_be(self) -> None:
         """A full disk must not cost an answer: it is written as soon as there is room."""
