@@ -126,9 +126,9 @@ def test_the_listings_as_json():
 
 @pytest.mark.parametrize("listing", ["models", "gpus"])
 def test_the_listings_for_people(listing):
-    shown = run_here(listing).stdout
+    shown = run_here(listing, COLUMNS="80").stdout
 
-    assert all(entry.id in shown for entry in {"models": all_models, "gpus": all_gpus}[listing]())
+    assert all(f"  {entry.id} " in shown for entry in {"models": all_models, "gpus": all_gpus}[listing]())
 
 
 def test_doctor_finds_torch():

@@ -1,6 +1,6 @@
 import pytest
 
-from memorymark.units import GIB, KIB, MIB, format_bytes, gib
+from memorymark.units import GIB, KIB, MIB, format_bytes, format_count, gib
 
 
 def test_a_gib_is_two_to_the_thirtieth():
@@ -24,3 +24,19 @@ def test_a_gib_is_two_to_the_thirtieth():
 )
 def test_sizes_are_written_in_the_unit_in_which_they_can_be_read(size, text):
     assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1_250_000, "1.25 M"),
+        (13_549_314, "13.5 M"),
+        (109_483_778, "109 M"),
+        (999_400_000, "999 M"),
+        (999_600_000, "1.00 B"),
+        (8_030_261_248, "8.03 B"),
+        (70_553_706_496, "70.6 B"),
+    ],
+)
+def test_large_numbers_have_three_digits(count, text):
+    assert format_count(count) == text

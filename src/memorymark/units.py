@@ -5,6 +5,7 @@ from __future__ import annotations
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
+MEGA = 10**6
 GIGA = 10**9
 TERA = 10**12
 
@@ -21,3 +22,10 @@ def format_bytes(size_bytes: int | float) -> str:
     if abs(size_bytes) >= 0.1 * MIB:
         return f"{size_bytes / MIB:,.1f} MiB"
     return f"{size_bytes / KIB:,.1f} KiB"
+
+
+def format_count(count: int) -> str:
+    """A large number for people: ``109 M``, ``8.03 B``."""
+    size, unit = (count / GIGA, "B") if count >= 0.9995 * GIGA else (count / MEGA, "M")
+    digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{size:.{digits}f} {unit}"

@@ -39,7 +39,7 @@ from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes, gib
+from memorymark.units import format_bytes, format_count, gib
 from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
@@ -56,7 +56,6 @@ UNBROKEN = (
     "GPU",
     "$/million",
     "price",
-    "Hugging Face id",
     "parameters",
     "memory",
     "batch",
@@ -211,12 +210,13 @@ def print_models(entries: Iterable[ModelEntry]) -> None:
     """The model catalog, grouped by what the models are trained for."""
     table = make_table("id", "parameters", "sample", "Hugging Face id")
     table.columns[1].justify = "right"
+    table.columns[3].overflow = "fold"
     for (kind, task), group in groupby(entries, key=lambda entry: (entry.type, entry.task)):
         table.add_section()
         table.add_row(f"[bold]{kind}[/bold]", "", "", f"[bold]{TASKS[task].title}[/bold]")
         for entry in group:
             sample = f"{entry.sample_size} {entry.sample_unit}"
-            table.add_row(entry.id, f"{entry.parameters:,}", sample, entry.huggingface_id)
+            table.add_row(entry.id, format_count(entry.parameters), sample, entry.huggingface_id)
     console = make_console()
     console.print(table)
     console.print(Padding(Text(OTHER_MODELS, style="dim"), (0, 2)))
