@@ -124,7 +124,7 @@ def _pytorch(plan: Plan) -> str:
         "",
     ]
     enumerated = "for step, batch in enumerate(make_loader(BATCH_SIZE), 1):"
-    moved = 'batch = {name: value.to("cuda", non_blocking=True) for name, value in batch.items()}'
+    moved = 'batch = {k: v.to("cuda", non_blocking=True) for k, v in batch.items()}'
     laid_out = [
         "for name in [name for name, value in batch.items() if value.dim() == 4]:",
         "    batch[name] = batch[name].contiguous(memory_format=torch.channels_last)",

@@ -51,7 +51,6 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
           <OptionCosts advice={advice} option={option} />
           <CodeCard
             title="Code to paste"
-            note="model, make_loader, dataset and LEARNING_RATE are yours."
             snippets={snippets(option.code)}
             batchSize={option.batch_size}
           />

@@ -78,9 +78,9 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
         {analysis.code && (
           <CodeCard
             title={`Use batch ${count(batchSize)}`}
-            note="model, make_loader, dataset and LEARNING_RATE are yours; a much larger batch often wants a higher rate."
             snippets={snippets(analysis.code)}
             batchSize={batchSize}
+            hint="A much larger batch often wants a higher learning rate."
           />
         )}
       </div>

@@ -6,19 +6,20 @@ import { CopyButton } from "../ui/CopyButton";
 
 interface CodeCardProps {
   title: string;
-  note: string;
   snippets: readonly Snippet[];
   batchSize: number;
+  /** What else to think of. */
+  hint?: string;
 }
 
 /** A batch, and how to train with it, as code to copy. */
-export function CodeCard({ title, note, snippets: all, batchSize }: CodeCardProps) {
+export function CodeCard({ title, snippets: all, batchSize, hint }: CodeCardProps) {
   const [chosen, setChosen] = useState(all[0]!.name);
   const code = all.find((snippet) => snippet.name === chosen)?.code ?? "";
   return (
     <Card
       title={title}
-      note={note}
+      note="model, make_loader, dataset and LEARNING_RATE are yours."
       action={<CopyButton text={code} label="Copy" />}
     >
       <Tabs.Root value={chosen} onValueChange={setChosen}>
@@ -45,6 +46,7 @@ export function CodeCard({ title, note, snippets: all, batchSize }: CodeCardProp
           </Tabs.Content>
         ))}
       </Tabs.Root>
+      {hint && <p className="mt-3 text-sm text-soft">{hint}</p>}
     </Card>
   );
 }
