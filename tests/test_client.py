@@ -29,12 +29,12 @@ from memorymark.server.lane import Lane
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
+from processes import PATIENCE_SECONDS
 
 REQUEST = mm.Request(model="bert", small=True, seq_len=16, target=mm.Target(gpu="a10"))
 QUESTION = Question(request=REQUEST)
 TOO_LARGE = Question(request=replace(REQUEST, target=mm.Target(gpu="a10", memory_cap_bytes=10 * 2**20)))
 TOKEN = "0123456789abcdef-a-token"
-PATIENCE_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +86,6 @@ def served(jobs, **settings):
 
 def without_seconds(analysis):
     return replace(analysis, seconds={}, info=replace(analysis.info, seconds={}))
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.02)
 
 
 def test_an_answer_is_the_one_that_the_engine_gives_here(client):

@@ -3,9 +3,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +11,10 @@ import pytest
 import memorymark as mm
 from memorymark.probe.process import KeptWorkers
 from memorymark.probe.remote import RemoteProbe
+from processes import PATIENCE_SECONDS, is_running, wait_until
 
 REQUEST = mm.Request(model="bert", seq_len=8, target=mm.Target(device="cpu"))
 WELL_BEHAVED, PRINTS, CRASHES, SEGFAULTS, EXITS, LEAKS, HANGS = 2, 3, 5, 6, 7, 9, 10
-PATIENCE_SECONDS = 60
 
 # Python runs this when it starts, and so does every worker: it makes the model misbehave at some sizes.
 MISBEHAVIOUR = f"""
@@ -89,27 +87,9 @@ def word(tmp_path, monkeypatch):
         os.kill(int(path.read_text()), signal.SIGKILL)
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.02)
-
-
 def pid_in(word):
     wait_until(lambda: word.exists() and word.read_text().endswith("\n"))
     return int(word.read_text())
-
-
-def is_running(pid):
-    try:
-        os.kill(pid, 0)
-        # A process that ended and that nobody has asked about is still listed, on Linux as Z.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()
 
 
 @contextmanager

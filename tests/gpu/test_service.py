@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.target import Target
 from memorymark.units import GIB, MIB
+from processes import wait_until
 
 pytestmark = pytest.mark.gpu
 
@@ -33,13 +33,6 @@ def client(tmp_path_factory):
 def question(model="bert", cap_gib=4.0, **recipe):
     target = Target(memory_cap_bytes=int(cap_gib * GIB) if cap_gib else None)
     return Question(request=Request(model=model, recipe=Recipe(**recipe), target=target))
-
-
-def wait_until(true, seconds=30):
-    ends_at = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends_at
-        time.sleep(0.05)
 
 
 def in_the_middle_of_its_trials(client, asked):

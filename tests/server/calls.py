@@ -1,17 +1,14 @@
 """Calls a service over a real connection and reads what comes back."""
 
 import json
-import os
-import time
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
-from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from memorymark.server import schemas
+from processes import PATIENCE_SECONDS, wait_until
 
-PATIENCE_SECONDS = 90
 # A prediction that a warm worker answers in about a second.
 QUICK = {"model_name": "bert", "small": True, "gpu": "a10", "seq_len": 16}
 # One that keeps a worker busy for longer than any test looks at it.
@@ -93,24 +90,6 @@ def sent_events(body):
             assert (fields["id"], fields["event"]) == (str(event["id"]), event["event"])
             events.append(event)
     return events
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.02)
-
-
-def is_running(pid):
-    try:
-        os.kill(pid, 0)
-        # A process that ended and that nobody has asked about is still listed, on Linux as Z.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return not Path("/proc/self").exists()
 
 
 def is_error(answer, status):

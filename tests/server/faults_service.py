@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-PATIENCE_SECONDS = 60
+from processes import PATIENCE_SECONDS, is_running, wait_until
+
 # Whoever is started with this in the environment, and all that it starts, can be found by it.
 MARK_VARIABLE = "MEMORYMARK_FAULTS"
 PRICES = itertools.count(1)
@@ -33,23 +33,6 @@ def quick():
     return {**question, "price_per_hour": next(PRICES)}
 
 
-def wait_until(condition, seconds=PATIENCE_SECONDS):
-    """What the condition gives as soon as it is something."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.02)
-    return found
-
-
-def is_running(pid):
-    try:
-        # A process that ended and that nobody has asked about is still listed, as Z.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def workers(mark):
     """The process ids of the workers that carry a mark, whoever is their parent by now."""
     found = set()
@@ -59,7 +42,7 @@ def workers(mark):
             is_ours = is_worker and f"{MARK_VARIABLE}={mark}".encode() in (process / "environ").read_bytes()
         except OSError:  # it has just ended
             continue
-        if is_ours and is_running(process.name):
+        if is_ours and is_running(int(process.name)):
             found.add(int(process.name))
     return found
 

@@ -16,7 +16,6 @@ import pytest
 from faults_service import (
     LONG,
     MARK_VARIABLE,
-    PATIENCE_SECONDS,
     SHORT,
     SLOW,
     Caller,
@@ -24,9 +23,7 @@ from faults_service import (
     assert_sentence,
     assert_well,
     end_workers,
-    is_running,
     quick,
-    wait_until,
     workers,
 )
 
@@ -41,6 +38,7 @@ from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
 from memorymark.units import MIB
+from processes import PATIENCE_SECONDS, is_running, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 

@@ -4,7 +4,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from calls import QUICK, SLOW, is_error, is_running, wait_until
+from calls import QUICK, SLOW, is_error
 
 from memorymark.history import Store, new_job
 from memorymark.question import Question
@@ -15,6 +15,7 @@ from memorymark.server.lane import Lane
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
 from memorymark.target import Target
+from processes import is_running, wait_until
 
 
 @pytest.fixture(scope="module")

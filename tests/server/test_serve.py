@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from http.client import HTTPException
 
 import pytest
-from calls import PATIENCE_SECONDS, QUICK, SLOW, Caller, is_running, wait_until
+from calls import QUICK, SLOW, Caller
 
 from command_line import run_here
 from memorymark.history import Store
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.version import __version__
+from processes import PATIENCE_SECONDS, is_running, wait_until
 
 COMMAND = [sys.executable, "-m", "memorymark", "serve", "--port", "0"]
 # In the background SIGINT may be ignored; these tests want it heard.

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from faults_service import (
     LONG,
-    PATIENCE_SECONDS,
     Watcher,
     assert_sentence,
     assert_well,
     quick,
     server_on,
     start_server,
-    wait_until,
     workers,
 )
+
+from processes import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
