@@ -36,6 +36,11 @@ def compared(**changes):
     return asked(all_gpus=True, state="done", result=Comparison(one.request, {"h200": one}).to_dict(), **changes)
 
 
+def advised(advice, **changes):
+    question = Question(request=advice.request, advise=True)
+    return replace(new_job(question, "cli"), state="done", result=advice.to_dict(), **changes)
+
+
 def failed(**changes):
     return asked(state="failed", error="it does not fit; try --precision bf16.", error_kind="does_not_fit", **changes)
 

@@ -1,10 +1,13 @@
 """``memorymark history`` and ``memorymark compare``, and what ``memorymark analyze`` leaves in the history."""
 
 import json
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
-from records import analysis, compared, done, failed
+from records import advised, analysis, compared, done, failed
 
+from advices import advice, option
 from command_line import run_here
 from memorymark.history import Store
 
@@ -51,6 +54,22 @@ def test_past_analyses_are_listed_latest_first(ask):
         assert job_id.startswith(start)
     assert "failed" in lines[1]
     assert {"bert", "266", "1.42x"} <= set(lines[3].split())
+
+
+def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):
+    url = f"sqlite:///{tmp_path}/history.db"
+    with closing(Store(url)) as store:
+        compiled = option(("bf16", "compile"), None, measured=300.0)
+        store.add(advised(advice(option(("bf16",), 200.0)), id="aaa000000000"))
+        store.add(advised(advice(replace(compiled, max_batch_size=None), measured=100.0), id="bbb000000000"))
+        store.add(advised(advice(), id="ccc000000000"))
+
+    lines = run_here("history", MEMORYMARK_DATABASE=url).stdout.splitlines()
+
+    nothing, run, predicted = (" ".join(line.split()[5:]) for line in lines if "00000" in line)
+    assert predicted == "auto fp32, AdamW → bf16, AdamW 100 64 2.00x"
+    assert run == "auto fp32, AdamW → bf16, AdamW 64 3.00x"
+    assert nothing == "auto fp32, AdamW no change"
 
 
 def test_the_list_as_json(ask):

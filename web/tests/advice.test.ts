@@ -9,7 +9,7 @@ import { adviceDetail, adviceHeadline } from "../src/logic/headline";
 import { reportOf } from "../src/logic/html-report";
 import { NOTHING_YET, advance, adviceWords, fractionAdvised } from "../src/logic/job-progress";
 import { sampleShape } from "../src/logic/sample";
-import { isComparable, matches, summaryWords } from "../src/logic/summary";
+import { askedWords, isComparable, matches, summaryWords } from "../src/logic/summary";
 import { advice, bert, question } from "./data";
 
 const [best, , , , onlyBatch] = advice.options as [AdviceOption, ...AdviceOption[]];
@@ -139,6 +139,10 @@ describe("an advice in lists and files", () => {
   const job = { id: "abc", state: "done", model_name: "bert", target: "a10", kind: "advice", current_batch_size: 16, headline } as JobSummary;
   it("is told apart, and not compared", () => {
     expect(summaryWords(job)).toBe("Nothing is worth changing · predicted");
+    const found = { ...headline, recommended_recipe: "bf16, fused AdamW", recommended_batch_size: 316, speedup: 3.02 };
+    const listed = { ...job, recipe_words: "fp32, AdamW", headline: found } as JobSummary;
+    expect(summaryWords(listed)).toBe("use 316 · 3.02x · predicted");
+    expect(askedWords(listed)).toBe("fp32, AdamW → bf16, fused AdamW · batch 16 today");
     expect(matches(job, "BERT base on A10", "bert advice")).toBe(true);
     expect(isComparable(job)).toBe(false);
   });

@@ -27,6 +27,7 @@ HEADLINE = (
     "source",
     "max_batch_size",
     "recommended_batch_size",
+    "recommended_recipe",
     "speedup",
     "cost_savings_annual",
     "fastest",

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from memorymark.analysis import Analysis
 from memorymark.history import Job
-from memorymark.recipe import Recipe
 from memorymark.render.terminal import make_console, make_table
 from memorymark.units import format_bytes
 
@@ -28,15 +27,16 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup")
     for job, headline in jobs:
         numbers = headline or {}
-        speedup = numbers.get("speedup")
+        speedup, advised = numbers.get("speedup"), numbers.get("recommended_recipe")
+        use = numbers.get("recommended_batch_size")
         table.add_row(
             job.id[:SHOWN_OF_ID],
             f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}",
             job.model,
             job.target_name,
-            Recipe(**job.asked["request"]["recipe"]).describe(),
-            _shown(numbers.get("max_batch_size")) or _outcome(job),
-            _shown(numbers.get("recommended_batch_size")),
+            f"{job.recipe_words} → {advised}" if advised and advised != job.recipe_words else job.recipe_words,
+            _shown(numbers.get("max_batch_size")) or ("" if use else _outcome(job)),
+            _shown(use),
             f"{speedup:.2f}x" if speedup else "",
         )
     console.print(table)
@@ -77,5 +77,7 @@ def _shown(value: int | None) -> str:
 
 
 def _outcome(job: Job) -> str:
+    if (job.kind, job.state) == ("advice", "done"):
+        return "[green]no change[/green]"
     color = {"done": "green", "failed": "red"}.get(job.state, "yellow")
     return f"[{color}]{job.state}[/{color}]"

@@ -339,6 +339,7 @@ class Advice(BaseModel):
     worth_changing: bool
     current_batch_size: int
     recommended_batch_size: int | None
+    recommended_recipe: str | None = None  # older records have none
     max_batch_size: int | None
     speedup: float | None
     cost_savings_per_run: float | None

@@ -45,6 +45,7 @@ class Headline(BaseModel):
     source: Source | None
     max_batch_size: int | None
     recommended_batch_size: int | None
+    recommended_recipe: str | None = None  # of advice
     speedup: float | None
     cost_savings_annual: float | None
     fastest: str | None

@@ -984,6 +984,11 @@ export interface components {
             current_batch_size: number;
             /** Recommended Batch Size */
             recommended_batch_size: number | null;
+            /**
+             * Recommended Recipe
+             * @default null
+             */
+            recommended_recipe: string | null;
             /** Max Batch Size */
             max_batch_size: number | null;
             /** Speedup */
@@ -1382,6 +1387,11 @@ export interface components {
             max_batch_size: number | null;
             /** Recommended Batch Size */
             recommended_batch_size: number | null;
+            /**
+             * Recommended Recipe
+             * @default null
+             */
+            recommended_recipe: string | null;
             /** Speedup */
             speedup: number | null;
             /** Cost Savings Annual */

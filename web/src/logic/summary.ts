@@ -23,10 +23,11 @@ export function placeName(job: Pick<JobSummary, "target" | "headline">, gpus: re
   return name ?? (job.target === "auto" ? "the server's GPU" : job.target);
 }
 
-/** What sets it apart from other questions about the same model and GPU. */
+/** What sets it apart from other questions about the same model and GPU; of advice, also the recipe that it leads to. */
 export function askedWords(job: JobSummary): string {
-  const { recipe_words: recipe, sample_words: sample, current_batch_size: today } = job;
-  return [recipe, sample, `batch ${count(today)} today`].filter(Boolean).join(" · ");
+  const { recipe_words: recipe, sample_words: sample, current_batch_size: today, headline } = job;
+  const advised = headline?.recommended_recipe;
+  return [advised && advised !== recipe ? `${recipe} → ${advised}` : recipe, sample, `batch ${count(today)} today`].filter(Boolean).join(" · ");
 }
 
 /** What came of it. */
