@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format gpu-test web web-test browser clean
+.PHONY: help demo test check format gpu-test web-packages web web-test browser clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,8 +17,9 @@ help: ## List the targets
 demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machine
 	$(BIN)/memorymark analyze bert
 
-test: .venv/ready ## Set up .venv and run every check and test
-	$(MAKE) --no-print-directory -j2 check web-test browser
+test: ## Set up .venv and run every check and test
+	$(MAKE) --no-print-directory -j3 .venv/ready web-packages browser
+	$(MAKE) --no-print-directory -j2 check web-test
 	$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/ready ## Lint, formatting and types only
@@ -36,6 +37,9 @@ gpu-test: .venv/ready ## The tests that need a CUDA GPU
 web/node_modules/ready: web/package.json web/package-lock.json
 	cd web && npm install --no-save --no-progress --loglevel=error
 	@touch $@
+
+web-packages:
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web/node_modules/ready || true; fi
 
 web: web/node_modules/ready ## Build the dashboard into the package; needs Node
 	cd web && npm run --silent build
