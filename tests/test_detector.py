@@ -5,6 +5,7 @@ import gc
 import os
 import pickle
 import weakref
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -78,6 +79,50 @@ def test_evaluation_is_no_training(detector):
                 model(inputs)
     seen = detector.observation()
     assert (seen.steps, seen.batch_size, seen.micro_batches, seen.samples) == (18, 4, 1, 72)
+
+
+@pytest.mark.parametrize("in_eval_mode", [True, False])
+def test_evaluation_that_loads_its_batches_outside_of_no_grad_is_no_training(detector, in_eval_mode):
+    """As transformers' Trainer does it, and those who forget to call eval()."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    training, held_back = loader(samples=24), loader(samples=600, batch_size=100)
+    for _ in range(3):
+        train(model, training, optimizer)
+        model.train(not in_eval_mode)
+        for inputs, _ in held_back:
+            with torch.no_grad():
+                model(inputs)
+        model.train()
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.micro_batches, seen.samples) == (18, 4, 1, 72)
+    assert seen.timed_steps == 18 - 3 - 2  # those with an evaluation in them say nothing of a step
+
+
+def test_an_evaluation_before_the_first_step_is_forgotten(detector):
+    model = network()
+    for inputs, _ in loader(samples=600, batch_size=100):
+        with torch.no_grad():
+            model(inputs)
+    train(model, loader(samples=24))
+    assert (detector.observation().batch_size, detector.observation().loader.num_workers) == (4, 0)
+
+
+def test_a_model_that_is_trained_in_evaluation_mode_is_trained(detector):
+    model = network().eval()
+    train(model, loader(samples=24))
+    seen = detector.observation()
+    assert (seen.steps, seen.samples, seen.timed_steps) == (6, 24, 3)
+
+
+def test_two_loaders_that_both_feed_every_step_are_both_the_trainings(detector):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for (some, _), (others, _) in zip(loader(samples=40), loader(samples=40), strict=True):
+        (model(some).mean() + model(others).mean()).backward()
+        optimizer.step()
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.samples) == (10, 4, 80)
 
 
 def test_a_loop_without_a_data_loader(detector):
@@ -198,7 +243,7 @@ class CountedGpu:
     def __init__(self, tracker, capacity_bytes):
         self.tracker, self.capacity_bytes = tracker, capacity_bytes
         self.clock = SimpleNamespace(begin=int, end=int, collect=int, reset=int, seconds=0.0, gaps=0)
-        self.sampler = SimpleNamespace(stepped=float, stop=int, samples=0)
+        self.sampler = SimpleNamespace(stepped=float, stop=int, reset=int, samples=0)
         self.recorder = None
 
     def usable(self):
@@ -226,6 +271,9 @@ class CountedGpu:
         recorder, self.recorder = self.recorder, None
         return recorder.finish() if recorder else None
 
+    def abandon_recording(self):
+        self.finish_recording()
+
     def keys_of(self, tensors, owner):
         found = {self.tracker.serial_of(tensor.untyped_storage()): owner for tensor in tensors}
         return {serial: owner for serial, owner in found.items() if serial is not None}
@@ -234,26 +282,111 @@ class CountedGpu:
         return None
 
 
-def counted_training(batch_size, capacity_bytes, every=1, steps=8):
-    """Trains with counted tensors; gives the observation and the peak."""
+def made():
+    """A model whose memory is mostly activations, and its optimizer."""
+    model = nn.Sequential(nn.Linear(WIDTH, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
+    return model, torch.optim.AdamW(model.parameters(), foreach=True)
+
+
+@contextmanager
+def counted(capacity_bytes, open_gpu=CountedGpu):
+    """A detector of what is trained with counted tensors, and what counts them."""
     tracker = TensorTracker("cpu")
-    detector = Detector(open_gpu=lambda _: CountedGpu(tracker, capacity_bytes))
+    detector = Detector(open_gpu=lambda _: open_gpu(tracker, capacity_bytes))
     install(detector)
     try:
         with tracker:
-            model = nn.Sequential(nn.Linear(WIDTH, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
-            optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
-            for index in range(1, steps * every + 1):
-                inputs = torch.randn(batch_size, WIDTH)
-                loss = model(inputs).square().mean()
-                loss.backward()
-                if index % every == 0:
-                    optimizer.step()
-                    optimizer.zero_grad()
+            yield detector, tracker
         detector.ended(None)
     finally:
         uninstall(detector)
+
+
+def counted_training(batch_size, capacity_bytes, every=1, steps=8, *, closure=False):
+    """Trains with counted tensors; gives the observation and the peak."""
+    with counted(capacity_bytes) as (detector, tracker):
+        model, optimizer = made()
+        for index in range(1, steps * every + 1):
+
+            def passes():
+                loss = model(torch.randn(batch_size, WIDTH)).square().mean()
+                loss.backward()
+                return loss
+
+            is_update = index % every == 0
+            if closure and is_update:
+                optimizer.step(passes)
+            else:
+                passes()
+                if is_update:
+                    optimizer.step()
+            if is_update:
+                optimizer.zero_grad()
     return detector.observation(), tracker.peak_bytes
+
+
+def test_a_step_that_is_given_its_passes_is_recorded_like_any_other():
+    """As Lightning calls its optimizers."""
+    seen, other = (counted_training(64, 16 * MIB, closure=closure)[0] for closure in (False, True))
+    assert [phase for phase, _ in other.recording.marks] == [phase for phase, _ in seen.recording.marks]
+    for (_, there), (_, here) in zip(other.recording.marks, seen.recording.marks, strict=True):
+        assert abs(there - here) <= 2
+    assert break_down(other).gradients_bytes == break_down(seen).gradients_bytes > 0
+    assert estimate_maximum(other).maximum == pytest.approx(estimate_maximum(seen).maximum, rel=0.01)
+
+
+@pytest.mark.parametrize("samples", [480, 4000])
+@pytest.mark.parametrize("outside", [False, True], ids=["no_grad around", "no_grad inside"])
+def test_an_evaluation_between_the_steps_is_not_recorded(outside, samples):
+    def observe(evaluates):
+        with counted(16 * MIB) as (detector, _):
+            model, optimizer = made()
+            training, held_back = loader(samples=5 * 48, batch_size=48), loader(samples=samples, batch_size=samples)
+            for _ in range(3):
+                for inputs, _ in training:
+                    model(inputs).square().mean().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                if evaluates:
+                    model.eval()
+                    with nullcontext() if outside else torch.no_grad():
+                        for inputs, _ in held_back:
+                            with torch.no_grad():
+                                model(inputs)
+                    model.train()
+        return detector.observation()
+
+    plain, evaluated = observe(evaluates=False), observe(evaluates=True)
+    assert evaluated.problem is None
+    assert (evaluated.batch_size, evaluated.recording.batch_size) == (48, 48)
+    assert len(evaluated.recording.events) == pytest.approx(len(plain.recording.events), abs=4)
+    assert estimate_maximum(evaluated).maximum == pytest.approx(estimate_maximum(plain).maximum, rel=0.02)
+
+
+def test_where_a_loader_tells_of_batches_nothing_stays_on_the_model():
+    with counted(16 * MIB) as (detector, _):
+        model, optimizer = made()
+        hooks = []
+        for inputs, _ in loader(samples=12 * 8, batch_size=8):
+            model(inputs).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            hooks.append(sum(len(m._forward_hooks) for m in model.modules()))
+    assert detector.observation().recording is not None
+    assert hooks[7:] == [0] * 5
+
+
+def test_a_failure_while_a_step_is_recorded_ends_the_recording():
+    class Broken(CountedGpu):
+        def keys_of(self, tensors, owner):
+            raise RuntimeError("no storage")
+
+    with counted(16 * MIB, Broken) as (detector, _):
+        model, optimizer = made()
+        train(model, loader(samples=48), optimizer)
+    assert detector.observation().problem == "RuntimeError: no storage"
+    assert not detector._gpu.recording
+    assert sum(len(m._forward_hooks) for m in model.modules()) == 0
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -1,5 +1,7 @@
 """The largest batch from one recorded step, against what an H200 really took."""
 
+from dataclasses import replace
+
 import pytest
 
 from histories import histories, last_steps, replay
@@ -121,11 +123,17 @@ def seen(peak_mib, **facts):
     )
 
 
-def test_a_higher_peak_than_the_recorded_steps_lowers_the_estimate():
+def test_the_peak_of_a_larger_batch_than_the_recorded_one_lowers_the_estimate():
     assert estimate_maximum(seen(40)).maximum == 40
-    longer = estimate_maximum(seen(80))
+    longer = estimate_maximum(replace(seen(80), longest_batch=1.6))
     assert longer.maximum == 20
     assert "stretched by 2.00" in longer.basis
+
+
+def test_a_peak_that_no_batch_explains_was_no_steps_and_says_nothing_of_the_maximum():
+    assert estimate_maximum(seen(300)).maximum == 40
+    # By its length alone: attention may grow with the square of it.
+    assert estimate_maximum(replace(seen(300), longest_batch=1.25)).maximum == int(40 / 1.25**2)
 
 
 def test_other_settings_of_the_allocator_are_said():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
@@ -114,9 +116,9 @@ class CudaDevice:
 class CudaRecorder:
     """Turns the allocator's own history into a trace."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, max_entries: int = sys.maxsize) -> None:
         self._device = device
-        self._phases: list[Phase] = []
+        self._marks: deque[tuple[Phase, int]] = deque()
         self._before = {
             block["address"]: block["requested_size"]
             for segment in torch.cuda.memory_snapshot()
@@ -124,25 +126,33 @@ class CudaRecorder:
             for block in segment["blocks"]
             if block["state"] == "active_allocated"
         }
-        torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python")
+        torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python", max_entries=max_entries)
 
     def mark(self, phase: Phase) -> None:
         """Leaves a mark in the history."""
-        torch.empty(MARK_BYTES, dtype=torch.uint8, device=self._device)
-        self._phases.append(phase)
+        mark = torch.empty(MARK_BYTES, dtype=torch.uint8, device=self._device)
+        self._marks.append((phase, mark.data_ptr()))
 
     def finish(self) -> Trace:
         """Reads the history and switches it off."""
         history: list[dict[str, Any]] = torch.cuda.memory._snapshot(self._device)["device_traces"][self._device.index]
         torch.cuda.memory._record_memory_history(enabled=None)
+        return self._trace_of(history)
+
+    def abandon(self) -> None:
+        """Switches the history off."""
+        torch.cuda.memory._record_memory_history(enabled=None)
+
+    def _trace_of(self, history: list[dict[str, Any]]) -> Trace:
         trace = Trace(before=dict(self._before))
-        phases = iter(self._phases)
         marks: set[int] = set()
         for entry in history:
             action, address, requested = entry["action"], entry.get("addr", 0), entry["size"]
-            if action == "alloc" and requested == MARK_BYTES:
+            # Whoever is watched may ask for as many bytes as a mark takes, so its place counts too.
+            is_mark = requested == MARK_BYTES and bool(self._marks) and address == self._marks[0][1]
+            if action == "alloc" and is_mark:
                 marks.add(address)
-                trace.marks.append((next(phases), len(trace.events)))
+                trace.marks.append((self._marks.popleft()[0], len(trace.events)))
             elif action == "alloc":
                 trace.events.append((address, requested))
             elif action == "free_requested" and address in marks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,12 @@ class Utilization:
 def gpus() -> list[GpuState]:
     """The GPUs that CUDA would show, in CUDA's order; none where there is no driver."""
     with _session() as nvml:
-        return [] if nvml is None else [_state(nvml, handle) for handle in _visible_handles(nvml)]
+        if nvml is None:
+            return []
+        try:
+            return [_state(nvml, handle) for handle in _visible_handles(nvml)]
+        except nvml.NVMLError:  # a part of a GPU, or one in a virtual machine, may not say
+            return []
 
 
 def used_bytes(index: int) -> int | None:
@@ -50,8 +55,9 @@ class UtilizationMeter:
 
     def __enter__(self) -> UtilizationMeter:
         self._nvml = self._stack.enter_context(_session())
-        handles = [] if self._nvml is None else _visible_handles(self._nvml)
-        self._handle = handles[self._index] if self._index < len(handles) else None
+        if self._nvml is not None:
+            with suppress(self._nvml.NVMLError):
+                self._handle = dict(enumerate(_visible_handles(self._nvml))).get(self._index)
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
@@ -20,6 +21,7 @@ from torch import nn
 
 from memorymark.failures import classify
 from memorymark.integrations.batches import BatchSize, size_of
+from memorymark.integrations.feeds import Feeds
 from memorymark.integrations.modules import describe_model, describe_optimizer, outermost_modules, parameters_of
 from memorymark.integrations.observation import (
     DeviceFacts,
@@ -41,6 +43,9 @@ WARM_UP_STEPS = 3
 OTHERS_TAKE_OVER = 8
 READ_MEMORY_EVERY_SECONDS = 1.0
 KINDS_OF_STEPS = 16
+# From fewer samples of the driver than this, nothing follows.
+ENOUGH_SAMPLES = 5
+MOST_MICRO_BATCHES = 1024
 
 Method = TypeVar("Method", bound=Callable[..., None])
 
@@ -55,8 +60,7 @@ def _harmless(method: Method) -> Method:
         try:
             method(self, *args, **kwargs)
         except Exception as error:
-            self.active = False
-            self.problem = f"{type(error).__name__}: {error}"
+            self._give_up(error)
 
     guarded._torchdynamo_disable = True  # type: ignore[attr-defined] # compiled code calls it as it is
     return guarded  # type: ignore[return-value]
@@ -92,7 +96,7 @@ class Detector:
         self._memory: MemoryFacts | None = None
         self._memory_read_at = 0.0
         self._ending: Ending | None = None
-        self._hooks = RootHooks(self.forward_begins, self.forward_ends)
+        self._hooks = RootHooks(self.forward_begins, self.forward_ends, self.evaluates)
         self._recorder: StepRecorder | None = None
         self._new_phase()
         self._new_step()
@@ -105,6 +109,10 @@ class Detector:
         self._phase_steps = self._others_in_a_row = 0
         self._optimizers: WeakList[torch.optim.Optimizer] = WeakList()
         self._modules: WeakList[nn.Module] = WeakList()
+        self._feeds = Feeds()
+        self._trains_in_eval_mode = False
+        self._last_size: BatchSize | None = None
+        self._most_elements = 0
         self._sums: dict[int, StepSums] = {}
         self._sizes: Counter[int] = Counter()
 
@@ -112,19 +120,29 @@ class Detector:
         self._batches = self._step_samples = 0
         self._forwards: Counter[int] = Counter()
         self._waiting = self._between = 0.0
+        self._foreign: list[BatchSize] = []
+        self._is_disturbed = False
 
     @_harmless
-    def loading(self) -> None:
-        """The data loader is asked for a batch."""
-        if self._concerns():
-            if self._gpu_may_be_asked():
-                self._gpu.clock.begin()
-            self._loading_since = self._clock()
+    def loading(self, loader: Any = None) -> None:
+        """A data loader is asked for a batch."""
+        if threading.get_ident() != self._thread:
+            return
+        if not torch.is_grad_enabled() or self._is_in_eval_mode():
+            self._see_evaluation()
+            return
+        if self._feeds.is_foreign(loader):
+            self._see_evaluation()
+            return
+        if self._gpu_may_be_asked():
+            self._gpu.clock.begin()
+        self._loading_since = self._clock()
 
     @_harmless
     def loaded(self, batch: Any, loader: Any = None) -> None:
         """The data loader has given a batch; ``None`` if it had no more."""
         if self._loading_since is None:
+            self._take_foreign(batch, loader)
             return
         self._waiting += self._clock() - self._loading_since
         self._loading_since = None
@@ -132,8 +150,10 @@ class Detector:
             self._gpu.clock.end()
         if batch is None:
             return
-        if self._loader is None:
+        if self._loader is None or self._phase_steps == 0:
             self._loader = _describe_loader(loader)
+        self._feeds.gave(loader)
+        self._foreign = []
         self._batches += 1
         self._take(size_of(batch), first=self._batches == 1)
 
@@ -160,6 +180,12 @@ class Detector:
         """It has ended."""
         if self._recorder is not None and self._concerns():
             self._recorder.forward_ended()
+
+    @_harmless
+    def evaluates(self) -> None:
+        """A module that the script calls itself runs in evaluation mode."""
+        if threading.get_ident() == self._thread and not self._trains_in_eval_mode:
+            self._see_evaluation()
 
     @_harmless
     def entered_autocast(self, device_type: str, dtype: torch.dtype | None, *, enabled: bool) -> None:
@@ -206,7 +232,7 @@ class Detector:
             if self._recorder is not None and error is None:
                 self._recorder.finish(self._optimizers, (self._micro_batches(), self._autocast))
             elif self._gpu is not None:
-                self._gpu.finish_recording()
+                self._gpu.abandon_recording()
         except Exception as failed:  # after an error of CUDA nothing can be asked any more
             self.problem = self.problem or f"{type(failed).__name__}: {failed}"
         self.active = False
@@ -214,6 +240,28 @@ class Detector:
     def forked(self) -> None:
         """This is a child of the watched process now, whose work is none of the detector's business."""
         self.active, self._on_step = False, None
+
+    def _give_up(self, error: Exception) -> None:
+        """Leaves the script alone from here on."""
+        self.active = False
+        self.problem = f"{type(error).__name__}: {error}"
+        with suppress(Exception):
+            self._hooks.remove()
+            if self._gpu is not None:
+                self._gpu.sampler.stop()
+                self._gpu.abandon_recording()
+
+    def _is_in_eval_mode(self) -> bool:
+        """Whether the whole model is, though it is not trained so."""
+        modules = list(self._modules)
+        return bool(modules) and not self._trains_in_eval_mode and not _any_trains(modules)
+
+    def _see_evaluation(self) -> None:
+        """What runs now is no part of a step: neither of its time nor of what it allocates."""
+        self._is_disturbed = True
+        if self._recorder is not None and self._gpu.recording:
+            self._recorder.abandon()
+            self._detach()
 
     def _concerns(self) -> bool:
         """Evaluation, and threads that prepare batches, are not the training."""
@@ -226,21 +274,41 @@ class Detector:
         if size is None:
             return
         self._step_samples += size.samples
+        self._last_size = size
+        self._most_elements = max(self._most_elements, size.elements)
         count_up(self._sizes, size.samples)
         if first and self._recorder is not None and self._gpu_may_be_asked():
+            self._is_disturbed |= self._gpu.recording
             facts = (self._micro_batches(), self._autocast)
             self._recorder.step_begins(size, self._phase_steps, self._optimizers, facts)
+            if self._gpu.recording:
+                self._hooks.attach()
+            else:
+                self._detach()
+
+    def _take_foreign(self, batch: Any, loader: Any) -> None:
+        """A batch of a data set that is not known to be the training's, unless the next update shows that it is."""
+        if batch is not None and self._concerns() and not self._is_in_eval_mode() and self._feeds.is_foreign(loader):
+            self._feeds.gave(loader)
+            size = size_of(batch)
+            self._foreign += [size] if size is not None and len(self._foreign) < MOST_MICRO_BATCHES else []
 
     def _count_step(self, now: float) -> None:
-        seconds = now - self._last_update
+        if self._loader is not None and not self._batches:  # a new epoch's loader over a new data set, it seems
+            self._batches = len(self._foreign)
+            for size in self._foreign:
+                self._step_samples += size.samples
+                count_up(self._sizes, size.samples)
+        seconds = now - self._last_update if self._steps else 0.0
         if self._steps == 0:
             self._started = now
+        self._feeds.updated()
+        self._is_disturbed |= self._gpu is not None and self._gpu.recording
         if self._phase_steps == 0:
-            self._thread = threading.get_ident()
             self._first_step()
         elif self._phase_steps == 1:
             self._second_step()
-        elif self._phase_steps >= WARM_UP_STEPS:
+        elif self._phase_steps >= WARM_UP_STEPS and not self._is_disturbed:
             # Where several modules take turns, as in a GAN, the one called least says how often.
             kind = self._batches if self._loader is not None else min(self._forwards.values(), default=0)
             if kind in self._sums or len(self._sums) < KINDS_OF_STEPS:
@@ -258,11 +326,21 @@ class Detector:
     def _settle(self) -> None:
         if self._hooks.settle():
             self._describe()
-        recorded = self._recorder is None or not self._recorder.wants_more(self._phase_steps)
-        if self._loader is not None and recorded:
+        if self._gpu is None or not self._gpu.recording:
+            self._detach()
+
+    def _detach(self) -> None:
+        """Where a data loader tells of batches, nothing stays on the model between recordings."""
+        if self._loader is not None:
             self._hooks.remove()
 
     def _first_step(self) -> None:
+        # An optimizer may run in a thread of autograd's, which loads no batches.
+        if not isinstance(threading.current_thread(), threading._DummyThread):
+            self._thread = threading.get_ident()
+        if self._last_size is not None:  # what came before may have been an evaluation
+            self._sizes = Counter({self._last_size.samples: 1})
+            self._most_elements = self._last_size.elements
         parameters = parameters_of(self._optimizers)
         device = next((parameter.device for parameter in parameters), torch.device("cpu"))
         if self._gpu is None:
@@ -274,6 +352,7 @@ class Detector:
     def _second_step(self) -> None:
         """By now every optimizer has been seen once."""
         self._modules = WeakList(outermost_modules(parameters_of(self._optimizers)))
+        self._trains_in_eval_mode = not _any_trains(list(self._modules))
         if self._loader is None or self._gpu is not None:
             self._hooks.learn(list(self._modules))
         self._describe()
@@ -287,6 +366,7 @@ class Detector:
     def _look_at_gpu(self, now: float, seconds: float) -> None:
         if self._phase_steps == WARM_UP_STEPS:
             self._gpu.clock.reset()
+            self._gpu.sampler.reset()
         if self._loader is None:
             self._gpu.clock.begin()
         self._gpu.sampler.stepped(seconds)
@@ -305,7 +385,8 @@ class Detector:
         idle = None
         if gpu is not None and gpu.clock.gaps:
             idle = gpu.clock.seconds / gpu.clock.gaps * (micro_batches if self._loader is not None else 1)
-        sampled = gpu.sampler.samples if gpu is not None else 0
+        sampled = gpu.sampler.samples if gpu is not None and gpu.sampler.samples >= ENOUGH_SAMPLES else 0
+        recorder = self._recorder
         return Observation(
             steps=self._steps,
             samples=self._samples,
@@ -321,13 +402,14 @@ class Detector:
             busy=gpu.sampler.busy / sampled if sampled else None,
             power=(gpu.sampler.power / sampled or None) if sampled else None,
             autocast=self._autocast,
-            tf32=_tf32(),
+            tf32=_tf32(self._model),
             device=self._device,
             model=self._model,
             optimizers=list(self._optimizer_facts),
             loader=self._loader,
             memory=self._memory,
-            recording=self._recorder.recording if self._recorder is not None else None,
+            recording=recorder.recording if recorder is not None else None,
+            longest_batch=recorder.compared_with_recorded(self._most_elements) if recorder is not None else 1.0,
             torch_imported=True,
             framework=_framework(),
             processors=_processors(),
@@ -368,12 +450,24 @@ def _describe_ending(error: BaseException) -> Ending:
     )
 
 
-def _tf32() -> bool:
-    """Whether matrix products may use TF32; torch refuses the old way of asking where the script set it the new way."""
+def _any_trains(modules: Sequence[nn.Module]) -> bool:
+    """Whether any part is in training mode: a frozen model may have a head that is."""
+    return any(m.training for m in modules) or any(part.training for m in modules for part in m.modules())
+
+
+def _tf32(model: ModelFacts | None) -> bool:
+    """Whether what the model is made of may use TF32: convolutions have a switch of their own.
+
+    torch refuses the old way of asking where the script set it the new way.
+    """
     try:
+        if model is not None and model.has_convolutions and torch.backends.cudnn.allow_tf32:
+            return True
         return torch.get_float32_matmul_precision() != "highest"
     except RuntimeError:
-        return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
+        convolutions = model is not None and model.has_convolutions
+        backend: Any = torch.backends.cudnn if convolutions else torch.backends.cuda.matmul
+        return bool(getattr(backend, "conv", backend).fp32_precision == "tf32")
 
 
 def _framework() -> str | None:

@@ -20,6 +20,8 @@ from memorymark.trace import Owner, Phase, Trace
 
 PENDING_PAIRS = 256
 SAMPLE_SECONDS = 0.5
+# Of the allocator's history: many times what a step makes, and little to keep.
+MAX_ENTRIES = 300_000
 # What torch's reductions take for themselves at most, for each thread that the GPU runs at once.
 SCRATCH_BYTES_PER_THREAD = 512
 
@@ -85,6 +87,11 @@ class UtilizationSampler(threading.Thread):
         self._last_step = time.monotonic()
         self._allowed_seconds = max(2 * step_seconds, SAMPLE_SECONDS)
 
+    def reset(self) -> None:
+        """Forgets what was sampled."""
+        self.samples = 0
+        self.busy = self.power = 0.0
+
     def run(self) -> None:
         """Until ``stop``."""
         with nvml.UtilizationMeter(self._index) as meter:
@@ -94,9 +101,9 @@ class UtilizationSampler(threading.Thread):
                 sample = meter.sample()
                 if sample is None:
                     return
-                self.samples += 1
                 self.busy += sample.busy
                 self.power += sample.power or 0.0
+                self.samples += 1
 
     def stop(self) -> None:
         """Ends the thread soon."""
@@ -156,10 +163,10 @@ class GpuWatch:
         )
 
     def start_recording(self) -> bool:
-        """Records allocations from here on, unless the script does so itself."""
-        if torch._C._cuda_isHistoryEnabled():
+        """Records allocations from here on, unless the script does so itself or has an allocator of its own."""
+        if torch.cuda.get_allocator_backend() != "native" or torch._C._cuda_isHistoryEnabled():
             return False
-        self._recorder = CudaRecorder(self.device)
+        self._recorder = CudaRecorder(self.device, max_entries=MAX_ENTRIES)
         return True
 
     @property
@@ -177,11 +184,18 @@ class GpuWatch:
         recorder, self._recorder = self._recorder, None
         if recorder is None or not torch._C._cuda_isHistoryEnabled():
             return None
-        return recorder.finish()
+        trace = recorder.finish()
+        return trace if len(trace.events) < MAX_ENTRIES else None  # else the beginning is gone
+
+    def abandon_recording(self) -> None:
+        """Ends a recording that nobody wants any more."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.abandon()
 
     def keys_of(self, tensors: Iterable[torch.Tensor], owner: Owner) -> dict[int, Owner]:
-        """The tensors' addresses, as the allocator's history has them."""
-        return {tensor.untyped_storage().data_ptr(): owner for tensor in tensors}
+        """The tensors' addresses, as the allocator's history has them; sparse ones have none of their own."""
+        return {t.untyped_storage().data_ptr(): owner for t in tensors if t.layout == torch.strided}
 
     def scratch_limit_bytes(self) -> int | None:
         """What the scratch space of a reduction cannot exceed."""

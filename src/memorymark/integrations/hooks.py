@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -48,7 +49,29 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def _updating(_optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+def _updating(_optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+    closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+    if not callable(closure):
+        _tell_updating()
+        return None
+
+    # The step begins with a forward and a backward pass of its own, as in Lightning.
+    @functools.wraps(closure)
+    def watched(*given: Any, **named: Any) -> Any:
+        try:
+            loss = closure(*given, **named)
+        except BaseException as error:
+            _leave(error)
+            raise
+        _tell_updating()
+        return loss
+
+    if "closure" in kwargs:
+        return args, {**kwargs, "closure": watched}
+    return (args[0], watched, *args[2:]), kwargs
+
+
+def _tell_updating() -> None:
     for detector in _detectors:
         detector.updating()
 
@@ -65,13 +88,12 @@ for hook in (_updating, _updated):
 def _watched_next(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def __next__(self: Any) -> Any:  # noqa: N807 - it stands in for one
         for detector in _detectors:
-            detector.loading()
+            detector.loading(self)
         batch = None
         try:
             batch = original(self)
         except BaseException as error:
-            # The traceback is the script's: this function has no place in it.
-            error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+            _leave(error)
             raise
         finally:
             for detector in _detectors:
@@ -89,6 +111,11 @@ def _watched_enter(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return entered
 
     return __enter__
+
+
+def _leave(error: BaseException) -> None:
+    """The traceback is the script's: whoever calls this has no place in it."""
+    error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
 
 
 def _replace(owner: type, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:

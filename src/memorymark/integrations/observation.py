@@ -107,6 +107,8 @@ class Observation:
     loader: LoaderFacts | None = None
     memory: MemoryFacts | None = None
     recording: StepRecording | None = None
+    longest_batch: float = 1.0
+    """How many times larger than the recorded batch the largest one was, by the numbers in it."""
     torch_imported: bool = False
     framework: str | None = None
     """Whose loop it is: ``transformers``, ``lightning``, or the script's own."""

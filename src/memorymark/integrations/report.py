@@ -69,8 +69,10 @@ def estimate_maximum(seen: Observation) -> Estimate | None:
     scaled = ScaledStep(step)
     today = scaled.replay(step.batch_size)
     growing = today.peak_allocated_bytes - today.resting_bytes
-    # Longer samples than the recorded ones, or anything else that took more, stretch the step by this.
+    # Longer samples than the recorded ones stretch the step by this: attention grows with their square at most. What
+    # took more than that was no step of the training.
     stretch = (memory.peak_allocated_bytes - today.resting_bytes) / growing if growing > 0 else 1.0
+    stretch = min(stretch, seen.longest_batch**2)
     stretch = stretch if stretch > SAME_PEAK else 1.0
 
     def largest(capacity_bytes: int) -> int:
@@ -85,7 +87,7 @@ def estimate_maximum(seen: Observation) -> Estimate | None:
     if not memory.modelled:
         basis += ", whose settings are not the default: fragmentation is left out"
     if stretch > 1:
-        basis += f"; stretched by {stretch:.2f} because the highest peak was another step's"
+        basis += f"; stretched by {stretch:.2f} because another step's batch was larger"
     today_size = seen.batch_size or step.batch_size
     maximum = max(largest(device.capacity_bytes), today_size if seen.ending is None else 1)
     safe = largest(int((1 - MARGIN) * device.capacity_bytes))

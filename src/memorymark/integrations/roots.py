@@ -16,11 +16,14 @@ class RootHooks:
     """Finds out which modules are called from outside, then listens to these.
 
     ``begins`` and ``ends`` are told of their forward passes in training mode: the inputs and which module it is.
+    ``evaluates`` is told of one in evaluation mode.
     """
 
-    def __init__(self, begins: Callable[[Any, int], None], ends: Callable[[], None]) -> None:
+    def __init__(
+        self, begins: Callable[[Any, int], None], ends: Callable[[], None], evaluates: Callable[[], None]
+    ) -> None:
         self.called: WeakList[nn.Module] = WeakList()
-        self._begins, self._ends = begins, ends
+        self._begins, self._ends, self._evaluates = begins, ends, evaluates
         self._handles: list[Any] = []
         self._learning = False
         self._depth = 0
@@ -41,6 +44,12 @@ class RootHooks:
         self._hook(list(self.called))
         return True
 
+    def attach(self) -> None:
+        """Listens to the called modules again."""
+        if not self._handles:
+            self._depth = 0
+            self._hook(list(self.called))
+
     def remove(self) -> None:
         """Listens no more."""
         for handle in self._handles:
@@ -55,7 +64,9 @@ class RootHooks:
 
     def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._depth += 1
-        if self._depth == 1 and module.training:
+        if self._depth == 1 and not module.training:
+            self._evaluates()
+        elif self._depth == 1:
             if self._learning:
                 self.called.append(module)
             self._begins((*args, *kwargs.values()), id(module))
@@ -70,6 +81,7 @@ class PrivateHook:
     """A hook of a module that stays behind when the script copies or saves the module."""
 
     _torchdynamo_disable = True
+    __name__ = "memorymark"
 
     def __init__(self, hook: Callable[..., None]) -> None:
         self._hook = hook

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RECORD_AFTER_STEPS = 4
 MAX_RECORDINGS = 4
+MAX_ABANDONED = 8
 # A recording of a shorter batch is worth replacing by one that is longer by this factor, if it comes before long.
 WORTH_RECORDING_AGAIN = 1.1
 LAST_RECORDED_STEP = 1000
@@ -33,7 +34,7 @@ class StepRecorder:
         self._gpu = gpu
         self._size = BatchSize(0, 0)
         self._recorded_elements = 0
-        self._recordings = 0
+        self._recordings = self._abandoned = 0
         self._owners: dict[int, Owner] = {}
         self._forward_ended = False
 
@@ -55,6 +56,16 @@ class StepRecorder:
                 self._size, self._owners, self._forward_ended = size, {}, False
             else:
                 self._recordings = MAX_RECORDINGS
+
+    def abandon(self) -> None:
+        """Something else than the step runs now: another step is recorded instead, unless that goes on and on."""
+        self._gpu.abandon_recording()
+        self._abandoned += 1
+        self._recordings = self._recordings - 1 if self._abandoned < MAX_ABANDONED else MAX_RECORDINGS
+
+    def compared_with_recorded(self, elements: int) -> float:
+        """How many times larger than the recorded batch one of so many elements is; 1 for smaller ones."""
+        return max(elements / self._recorded_elements, 1.0) if self._recorded_elements else 1.0
 
     def forward_begins(self) -> None:
         """A forward pass begins; if it is not the first of the step, the backward pass before it is over."""

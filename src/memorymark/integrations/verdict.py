@@ -226,7 +226,7 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
             kind="host",
             headline="The GPU waits for the host, which launches kernels too slowly",
             title="Compile the model",
-            reason=f"{busy}{power}, though data is there and memory is used",
+            reason=f"{busy}{power}, though data is there",
             code=changes.compiled(seen),
             gain=f"up to {1 / max(seen.busy or 1, 0.05):.1f}x",
             note="Calls that wait for the GPU in every step, such as loss.item(), have the same effect.",
