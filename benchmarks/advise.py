@@ -1,6 +1,6 @@
 """What `memorymark advise` gains: measured over batch 16 in fp32, and beside the best recipe found by hand.
 
-python benchmarks/advise.py [--model=bert] [--out=FOLDER] [--without-compile]
+python benchmarks/advise.py [--model=bert,gpt2] [--out=FOLDER] [--without-compile]
 
 Each model is advised about as a user would ask. Then the code of the best option runs as a script in a process of its
 own, and so does the recipe by hand: a person's best after a day of trying, with the batch that was best for it.
@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
-from cases import flags, fresh, machine, save, table
-from memorymark.advice import Advice
+from cases import flags, fresh, keep, machine, table
 
 MODELS = ("bert", "gpt2", "resnet")
 BY_HAND = {
@@ -61,44 +61,55 @@ def by_hand(model: str) -> dict:
     return {"samples_per_second": STEPS * batch_size / (time.perf_counter() - start)}
 
 
+def try_out(model: str, compiles: str, more: list[str]) -> tuple[list[object], list[list[object]]]:
+    """The row of the best option, and those of all that ran, with their predictions."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "fix.py")
+        document, seconds = advise(model, script, *more)
+        keep(f"advice_{model}_{compiles}.json", json.dumps(document))
+        ran = run_script(script)
+    best = document["options"][0]
+    hand = fresh(by_hand, model).get("samples_per_second") if compiles == "with" else None
+    promised = best["samples_per_second"]
+    row = [
+        model,
+        compiles,
+        f"{seconds:.0f} s",
+        best["title"],
+        f"{best['gain']:.1f}x",
+        f"{promised:,.0f}",
+        f"{ran:,.0f} ({100 * (ran / promised - 1):+.0f} %)",
+        f"{hand:,.0f} ({promised / hand:.2f})" if hand else "",
+    ]
+    confirmed = [option for option in document["options"] if option["measured"] and option["predicted_gain"]]
+    return row, [[model, option["title"], *pair(option)] for option in confirmed]
+
+
+def pair(option: dict) -> list[str]:
+    """A gain as it was measured and as it was predicted."""
+    measured, predicted = option["gain"], option["predicted_gain"]
+    return [f"{measured:.2f}x", f"{predicted:.2f}x", f"{100 * (predicted / measured - 1):+.0f} %"]
+
+
 def main() -> None:
-    models = [flags()["model"]] if "model" in flags() else MODELS
+    models = flags()["model"].split(",") if "model" in flags() else MODELS
     kinds = [("without", ["--no-try-compile"])]
     kinds += [] if "without-compile" in flags() else [("with", [])]
     rows, options = [], []
     for model in models:
         for compiles, more in kinds:
-            with tempfile.TemporaryDirectory() as folder:
-                script = Path(folder, "fix.py")
-                document, seconds = advise(model, script, *more)
-                ran = run_script(script)
-            best = document["options"][0]
-            hand = fresh(by_hand, model)["samples_per_second"] if compiles == "with" else None
-            promised = best["samples_per_second"]
-            rows.append(
-                [
-                    model,
-                    compiles,
-                    f"{seconds:.0f} s",
-                    best["title"],
-                    f"{best['gain']:.1f}x",
-                    f"{promised:,.0f}",
-                    f"{ran:,.0f} ({100 * (ran / promised - 1):+.0f} %)",
-                    f"{hand:,.0f} ({promised / hand:.2f})" if hand else "",
-                ]
-            )
-            for option in document["options"]:
-                if option["measured"] and option["predicted_gain"]:
-                    pair = (f"{option['gain']:.2f}x", f"{option['predicted_gain']:.2f}x")
-                    off = f"{100 * (option['predicted_gain'] / option['gain'] - 1):+.0f} %"
-                    options.append([model, option["title"], *pair, off])
-            if "out" in flags():
-                Path(flags()["out"], f"advice_{model}_{compiles}.json").write_text(json.dumps(document))
-            assert Advice.from_dict(document).best is not None
-            print(rows[-1], flush=True)
-    head = ["model", "compile", "took", "best", "gain", "samples/s", "pasted code", "by hand (ours / it)"]
-    save("advise", table(head, rows))
-    save("advise_predictions", table(["model", "way", "measured", "predicted", "off by"], options))
+            try:
+                row, ran = try_out(model, compiles, more)
+            except Exception as error:  # the others still count
+                traceback.print_exc()
+                row, ran = [model, compiles, "failed", str(error).replace("\n", " ")[:200], "", "", "", ""], []
+            rows.append(row)
+            options += ran
+            print(row, flush=True)
+            head = ["model", "compile", "took", "best", "gain", "samples/s", "pasted code", "by hand (ours / it)"]
+            keep("advise.md", table(head, rows) + "\n")
+            keep("advise_predictions.md", table(["model", "way", "measured", "predicted", "off by"], options) + "\n")
+    print(table(head, rows), table(["model", "way", "measured", "predicted", "off by"], options), sep="\n\n")
     print(machine())
 
 

@@ -14,9 +14,8 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
+from cases import CAP_GIB, FIVE_CASES, flags, fresh, keep, machine, request, save, table
 
 STEPS = 50
 STAGES = ["import", "device", "build", "search", "throughput"]
@@ -53,8 +52,7 @@ def main() -> None:
     times, advice = [], []
     for model, recipe in cases:
         result = analyze(model, recipe)
-        if "out" in flags():
-            Path(flags()["out"], f"{model}_{recipe}.json").write_text(json.dumps(result))
+        keep(f"{model}_{recipe}.json", json.dumps(result))
         seconds = [f"{result['seconds'][stage]:.1f}" for stage in STAGES]
         wall = f"{result['wall_seconds']:.1f}"
         times.append([model, recipe, *seconds, wall, len(result["trials"]), f"{result['host_gib']:.1f}"])

@@ -1,6 +1,6 @@
 """Workloads of twelve families, by id, folder, function and from Python: measured, and predicted for the same memory.
 
-python benchmarks/any_model.py [--only=recurrent] [--out=FOLDER]
+python benchmarks/any_model.py [--only="recurrent;U-Net"] [--out=FOLDER]
 
 Each is analysed on the GPU here, whose allocator is capped as an A10's, and predicted under the same cap: the largest
 batch, and peaks and throughput at every size that was timed.
@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
+import traceback
 from dataclasses import replace
 from pathlib import Path
 
 import memorymark as mm
-from cases import CAP_GIB, flags, machine, save, table
+from cases import CAP_GIB, flags, keep, machine, save, table
 from memorymark.catalog import find_model
 from memorymark.errors import MemoryMarkError
 from memorymark.own import OwnRequest
@@ -83,19 +84,19 @@ def main() -> None:
     rows, documents = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for family, how, request, workload in cases(Path(folder)):
-            if flags().get("only", family) != family:
+            if "only" in flags() and family not in flags()["only"].split(";"):
                 continue
             capped = replace(request, target=mm.Target(device="cuda", memory_cap_bytes=int(CAP_GIB * GIB)))
             try:
                 check = validate_prediction(capped, workload=workload)
-            except MemoryMarkError as error:
-                rows.append([family, request.entry.name, how, "", "", str(error), "", "", ""])
+            except Exception as error:  # the others still count
+                said = error if isinstance(error, MemoryMarkError) else traceback.format_exc(limit=-3)
+                rows.append([family, request.entry.name, how, "", "", str(said).replace("\n", " "), "", "", ""])
             else:
                 rows.append(row(family, how, check))
                 documents[family] = check.to_dict()
             print(rows[-1], flush=True)
-            if "out" in flags():
-                Path(flags()["out"], "any_model.json").write_text(json.dumps(documents))
+            keep("any_model.json", json.dumps(documents))
     head = ["family", "model", "by", "recipe", "largest batch", "predicted", "allocated %", "reserved %", "time %"]
     save("any_model", table(head, rows))
     print("errors are median / worst over the sizes that were timed; of the time from batch 16 on")

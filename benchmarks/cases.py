@@ -81,5 +81,12 @@ def table(header: list[str], rows: list[list[object]]) -> str:
 def save(name: str, text: str) -> None:
     """Prints a table, and keeps it in the folder given with --out."""
     print(text, flush=True)
+    keep(f"{name}.md", text + "\n")
+
+
+def keep(name: str, text: str) -> None:
+    """Writes a file into the folder given with --out, if one is."""
     if "out" in flags():
-        Path(flags()["out"], f"{name}.md").write_text(text + "\n")
+        folder = Path(flags()["out"])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from cases import CAP_GIB, flags, machine, table
@@ -35,37 +36,48 @@ RUN_SECONDS = 240
 
 
 class Run:
-    """One run of a script, watched or not."""
+    """One run of a script, watched or not. ``wait`` reads what it leaves and clears up."""
 
     def __init__(self, script: str, *options: object, watched: bool = False) -> None:
-        self._kept = tempfile.TemporaryDirectory()
-        folder = Path(self._kept.name)
-        self.own, self.report = folder / "own.json", folder / "report.json"
-        watch = ["-m", "memorymark", "watch", "--save", str(self.report)] if watched else []
+        self._folder = Path(tempfile.mkdtemp())
+        own, report = self._folder / "own.json", self._folder / "report.json"
+        watch = ["-m", "memorymark", "watch", "--save", str(report)] if watched else []
         command = [sys.executable, *watch, str(FOLDER / f"{script}.py"), *map(str, options)]
-        command += ["--out", str(self.own), "--folder", str(folder / "output")]
-        self._log = (folder / "log").open("w+")
-        self._process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT, env=environment())
+        command += ["--out", str(own), "--folder", str(self._folder / "output")]
+        with (self._folder / "log").open("w") as log:
+            # A session of its own: what runs too long is ended with all that it started.
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment(), start_new_session=True
+            )
 
     def wait(self) -> Run:
         try:
             self.code = self._process.wait(RUN_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self.code = self._process.wait()
-        self._log.seek(0)
-        self.text = self._log.read()
+        self.text = (self._folder / "log").read_text()
+        self._left = {name: self._read(name) for name in ("own", "report")}
+        shutil.rmtree(self._folder, ignore_errors=True)
         return self
 
     def facts(self) -> dict[str, Any]:
-        if not self.own.exists():
-            raise RuntimeError(f"exit code {self.code}: {self.text[-1500:]}")
-        return json.loads(self.own.read_text())
+        """What the script wrote of itself."""
+        return self._found("own")
 
     def document(self) -> dict[str, Any]:
-        if not self.report.exists():
-            raise RuntimeError(f"no report, exit code {self.code}: {self.text[-1500:]}")
-        return json.loads(self.report.read_text())
+        """What was reported."""
+        return self._found("report")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self._folder / f"{name}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def _found(self, name: str) -> dict[str, Any]:
+        found = self._left[name]
+        if found is None:
+            raise RuntimeError(f"{name} is missing, exit code {self.code}: {self.text[-1500:]}")
+        return found
 
 
 def environment() -> dict[str, str]:
@@ -81,16 +93,18 @@ def on(device: str, *options: object) -> tuple[object, ...]:
 def peak_and_overhead(script: str, device: str, repeats: int, steps: int) -> dict[str, Any]:
     """The reported peak beside torch's own, and times with and without, in turns."""
     options = on(device, "--bf16", "--steps", steps, "--batch-size", 32, "--workers", 4 if device == "cuda" else 0)
-    alone, watched = [], []
-    for _ in range(repeats):
-        alone.append(Run(script, *options).wait().facts())
-        run = Run(script, *options, watched=True).wait()
-        watched.append(run.facts())
-        document = run.document()
+    alone, watched, document = [], [], {}
+    for turn in range(repeats):
+        # In turns, and each first as often as the other: the machine's pace drifts.
+        for is_watched in (False, True) if turn % 2 == 0 else (True, False):
+            run = Run(script, *options, watched=is_watched).wait()
+            (watched if is_watched else alone).append(run.facts())
+            document = run.document() if is_watched else document
     memory, true = document["memory"], watched[-1]
 
     def cost(name: str) -> float:
-        return median(facts[name] for facts in watched) / median(facts[name] for facts in alone) - 1
+        """By the fastest runs: whatever else the machine does only makes them slower."""
+        return min(facts[name] for facts in watched) / min(facts[name] for facts in alone) - 1
 
     return {
         "steps": [document["steps"], true["steps"]],
@@ -128,7 +142,9 @@ def maximum(script: str, device: str, *options: object) -> dict[str, Any]:
         return {size: run.code == 0 for size, run in runs.items()}
 
     low, high = int(estimate * (1 - FAR)), int(estimate * (1 + FAR)) + 1
-    tried: dict[int, bool] = {}
+    tried = fits([low, high])
+    if not tried[low] or tried[high]:
+        raise RuntimeError(f"the estimate of {estimate} is off by more than {FAR:.0%}: {tried}")
     for _ in range(ROUNDS):
         step = (high - low) / (SIDE_BY_SIDE + 1)
         sizes = sorted({int(low + step * number) for number in range(1, SIDE_BY_SIDE + 1)} - {low, high})
@@ -209,9 +225,11 @@ def row(script: str, results: dict[str, Any]) -> list[object]:
 def main() -> None:
     given = flags()
     device, repeats = given.get("device", "cuda"), int(given.get("repeats", 3))
-    steps = int(given.get("steps", 200 if device == "cuda" else 12))
+    steps = int(given.get("steps", 400 if device == "cuda" else 12))
     scripts = given.get("scripts", ",".join(SCRIPTS)).split(",")
     results: dict[str, Any] = {}
+    if "out" in given:
+        Path(given["out"]).parent.mkdir(parents=True, exist_ok=True)
 
     def run(name: str, work: Callable[..., dict[str, Any]], *arguments: Any) -> None:
         results[name] = part(name, work, *arguments)

@@ -3,10 +3,14 @@
 import argparse
 from typing import Any
 
-import lightning
 import torch
 from common import Samples, StepClock, arguments, build
 from torch.utils.data import DataLoader
+
+try:
+    import lightning
+except ImportError:
+    import pytorch_lightning as lightning
 
 
 class Classifier(lightning.LightningModule):

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import memorymark as mm
+from memorymark import engine
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml, open_device
 from memorymark.models.workloads import workload_of
@@ -163,7 +164,7 @@ def test_ctrl_c_leaves_no_memory_behind():
 def test_what_others_hold_is_seen_and_respected():
     torch.cuda.empty_cache()
     hog = torch.empty(20 * GIB, dtype=torch.uint8, device="cuda")
-    info, trial = mm.measure(mm.Request(model="resnet", target=mm.Target(device="cuda")), 8)
+    info, trial = engine.measure(mm.Request(model="resnet", target=mm.Target(device="cuda")), 8)
     del hog
     assert trial.breakdown.other_processes_bytes > 20 * GIB
     assert info.capacity_bytes < info.total_bytes - 20 * GIB

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.errors import DoesNotFitError, UsageError, WorkerError
-from memorymark.probe import Probe
 from memorymark.trial import Trial
 
 CONFIRMED = 3
@@ -65,10 +65,12 @@ class Confirming:
 
     def _best_trial(self, option: Option) -> Trial | None:
         """The option at its batch, or a smaller one that fits, or a larger one that is faster."""
+        if option.recipe.compile:
+            return self._largest_safe(lambda size: self._alone(option, size), option.batch_size, self._safe_bytes)
         with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
             safe_bytes = (1 - self._inquiry.question.margin) * probe.info.capacity_bytes
-            trial = self._largest_safe(probe, option.batch_size, safe_bytes)
-            if trial is None or option.accumulation_steps > 1 or option.recipe.compile:
+            trial = self._largest_safe(lambda size: self._inquiry.measured(probe, size), option.batch_size, safe_bytes)
+            if trial is None or option.accumulation_steps > 1:
                 return trial
             larger = min(2 * trial.batch_size, option.max_batch_size or 0)
             if larger > 1.3 * trial.batch_size:
@@ -78,9 +80,22 @@ class Confirming:
                     return other
             return trial
 
-    def _largest_safe(self, probe: Probe, batch_size: int, safe_bytes: float) -> Trial | None:
+    def _alone(self, option: Option, batch_size: int) -> Trial:
+        """A compiled step at one size, in a worker of its own.
+
+        A second size in the same one would be compiled for sizes that vary, into slower code.
+        """
+        with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
+            return self._inquiry.measured(probe, batch_size)
+
+    @property
+    def _safe_bytes(self) -> float:
+        return (1 - self._inquiry.question.margin) * self._inquiry.info.capacity_bytes
+
+    @staticmethod
+    def _largest_safe(measure: Callable[[int], Trial], batch_size: int, safe_bytes: float) -> Trial | None:
         for _ in range(TRIES):
-            trial = self._inquiry.measured(probe, batch_size)
+            trial = measure(batch_size)
             if trial.fits and trial.peak_reserved_bytes <= safe_bytes and not trial.allocator_retries:
                 return trial
             by_margin = SMALLER * safe_bytes / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
@@ -125,13 +140,9 @@ class Confirming:
         return [self._at_twice_the_batch(found) if is_quick else found]
 
     def _at_twice_the_batch(self, found: Option) -> Option:
-        """A compiled option with twice its batch, if that fits and is faster.
-
-        In another worker: a second size in the same one would be compiled for sizes that vary, into slower code.
-        """
+        """A compiled option with twice its batch, if that fits and is faster."""
         trial = found.measured
-        safe_bytes = (1 - self._inquiry.question.margin) * self._inquiry.info.capacity_bytes
-        if trial is None or found.accumulation_steps > 1 or 2 * trial.peak_reserved_bytes > safe_bytes:
+        if trial is None or found.accumulation_steps > 1 or 2 * trial.peak_reserved_bytes > self._safe_bytes:
             return found
         self._inquiry.tell("confirm", f"compiling for batch {2 * trial.batch_size}")
         try:
