@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from memorymark.trace import Owner, Phase, Trace, peak_breakdown
@@ -48,8 +48,8 @@ class StepRecording:
         return peak_breakdown(trace, owners, peak_allocated_bytes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types; numbers that are keys become text there."""
-        return asdict(self)
+        """As JSON types; numbers that are keys become text there. Nothing is copied: the script waits for this."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StepRecording:
