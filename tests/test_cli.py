@@ -183,6 +183,10 @@ def test_doctor_finds_torch():
         (("analyze", "bert", "--all-gpus", "--memory-gib", "8"), "--all-gpus predicts for every GPU as it is; drop"),
         (("analyze", "bert", "--all-gpus", "--price-per-hour", "2"), "--all-gpus takes the catalog's prices; drop one"),
         (("analyze", "bert", "--all-gpus", "-b", "0"), "--batch-size must be 1 or more, not 0"),
+        (
+            ("advise", "bert", "--gpu", "a10", "--script", "/nowhere/fix.py"),
+            "/nowhere is no folder to write fix.py into",
+        ),
         (("validate", "prediction", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
         (("validate", "backward", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
         (("validate", "compile", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),

@@ -174,12 +174,14 @@ def test_what_cannot_be_predicted_is_raised_as_here(client):
 def test_what_the_service_refuses_is_a_usage_error_with_its_sentence(client):
     with pytest.raises(mm.UsageError, match="there is no cuda:99 here, only cpu"):
         client.submit(Question(request=mm.Request(model="bert", target=mm.Target(device="cuda:99"))))
-    with pytest.raises(mm.UsageError, match="there is nothing here"):
+    with pytest.raises(mm.UsageError, match="there is no job with this id"):
         client.job("000000000000")
     with pytest.raises(mm.UsageError, match="unknown model 'brt'"):
         client.jobs(model="brt")
     with pytest.raises(mm.UsageError):
         client.job("../health")
+    with pytest.raises(mm.UsageError, match=r"asked a memorymark\.Question"):
+        client.answer("bert")
 
 
 def test_a_job_beyond_its_limit_is_stopped(client):

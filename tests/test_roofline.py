@@ -177,3 +177,12 @@ def test_a_step_takes_at_least_as_long_as_the_slower_of_host_and_device(device, 
 
 def test_every_kind_of_work_has_its_costs():
     assert set(KINDS.values()) <= set(COSTS)
+
+
+@pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+def test_what_may_use_tf32_is_never_slower_for_it_and_never_faster_than_the_memory(gpu):
+    for rows, depth, columns in ((64, 512, 32000), (4096, 512, 1376), (4096, 32000, 512), (16, 16, 16)):
+        operation = product(rows, depth, columns)
+        plain, with_tf32 = (device_seconds(operation, gpu, tf32=tf32) for tf32 in (False, True))
+        moved = sum(tensor.nbytes for tensor in (*operation.inputs, *operation.outputs))
+        assert moved / gpu.bytes_per_second < with_tf32 <= plain

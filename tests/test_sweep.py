@@ -53,7 +53,7 @@ SWEEP = Sweep(REQUEST, (128, 256, 512), {128: SHORT, 256: MIDDLE, 512: LONG})
 
 def test_the_longest_is_the_one_to_plan_for():
     assert (SWEEP.plan_for, SWEEP.planned_batch, SWEEP.plan) == (512, 8, LONG)
-    assert SWEEP.advice[0].startswith("Plan for 512 tokens, the longest: batch 8 never runs out of memory")
+    assert SWEEP.advice[0].startswith("Plan for 512 tokens, the longest: batch 8 fits if no sample is longer")
 
 
 def test_what_the_shorter_ones_lose_is_the_throughput_that_their_own_batch_would_have():

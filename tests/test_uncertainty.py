@@ -36,6 +36,14 @@ def test_intervals_contain_what_was_predicted(certain):
         assert 0 < low < getattr(TRIAL, name) < high
 
 
+def test_no_less_is_reserved_than_allocated():
+    tight = replace(TRIAL, peak_reserved_bytes=TRIAL.peak_allocated_bytes)
+    intervals = trial_intervals(tight, H200, certain=True)
+    least = intervals["peak_allocated_bytes"][0]
+    assert intervals["peak_reserved_bytes"][0] >= least
+    assert intervals["device_bytes"][0] >= least
+
+
 def test_the_device_holds_what_is_reserved_and_the_least_or_the_most_of_a_context():
     intervals = trial_intervals(TRIAL, H200, certain=True)
     (low, high), (device_low, device_high) = intervals["peak_reserved_bytes"], intervals["device_bytes"]

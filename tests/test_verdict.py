@@ -90,6 +90,12 @@ def test_a_starved_training_is_told_that_a_larger_batch_will_not_help():
     assert first.gain == "up to 3.4x"
 
 
+def test_who_waits_less_for_a_batch_than_its_way_from_another_process_takes_is_left_alone():
+    loader = LoaderFacts(num_workers=0, pin_memory=False)
+    assert "data" not in kinds(judge(observed(step_seconds=2e-3, gpu_idle_seconds=0.8e-3, loader=loader), ESTIMATE))
+    assert "data" in kinds(judge(observed(step_seconds=4e-3, gpu_idle_seconds=1.6e-3, loader=loader), ESTIMATE))
+
+
 def test_two_workers_at_most_halve_the_loading():
     starved = observed(
         step_seconds=0.1, gpu_idle_seconds=0.098, processors=2, loader=LoaderFacts(num_workers=0, pin_memory=True)

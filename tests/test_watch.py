@@ -169,6 +169,20 @@ def test_an_interrupt_ends_the_script_and_the_report_still_comes(tmp_path):
     assert "never imported torch" in ended.stderr
 
 
+def test_an_interrupt_of_the_whole_group_reaches_the_script_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n    time.sleep(0.3)\n"
+    )
+    process = start(script)
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    ended = Ended(process)
+    assert (ended.code, ended.stdout) == (0, "interrupted\n")
+    assert "KeyboardInterrupt" not in ended.stderr
+
+
 def test_a_second_interrupt_while_the_last_is_written_shows_nothing_of_ours(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

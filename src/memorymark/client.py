@@ -125,6 +125,8 @@ class Client:
         on_event: OnEvent = ignore,
     ) -> Result:
         """Asks, listens while it is worked out, and gives the answer."""
+        if not isinstance(question, Question):
+            raise UsageError("a client is asked a memorymark.Question; for a model's name there is `analyze`.")
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
         trials: list[Trial] = []
 

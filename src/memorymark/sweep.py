@@ -111,7 +111,7 @@ class Sweep(Shown):
             )
         longest = f"Plan for {plan} tokens, the longest{' that fits' if too_long else ''}:"
         if self.plan.recommended is not None:
-            advice.append(f"{longest} batch {batch} never runs out of memory if no sample is longer.")
+            advice.append(f"{longest} batch {batch} fits if no sample is longer.")
         else:
             margin = f"a margin of {100 * self.plan.margin:g} %"
             roomy = [length.seq_len for length in self.lengths if length.analysis and length.analysis.recommended]

@@ -11,10 +11,13 @@ import json
 import os
 import queue
 import sys
+import sysconfig
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 from memorymark.catalog import GpuEntry, find_gpu
@@ -222,10 +225,18 @@ def _answer(call: Callable[..., dict[str, Any]], arguments: dict[str, Any]) -> d
         shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
         return {"error": {"type": type(error).__name__, "message": str(error), "shortfall_bytes": shortfall}}
     except Exception as error:
-        import traceback
-
         traceback.print_exc()
-        return {"crash": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+        said = str(error).strip().splitlines()
+        return {"crash": f"{type(error).__name__}: {said[0] if said else ''}{_place(error)}"}
+
+
+def _place(error: Exception) -> str:
+    """Where in somebody's own code it happened, if it did there: `` (nets.py, line 12)``."""
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    ours = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((ours, "<", *installed))]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def _claim_stdout() -> IO[str]:

@@ -67,9 +67,9 @@ def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):
     lines = run_here("history", MEMORYMARK_DATABASE=url).stdout.splitlines()
 
     nothing, run, predicted = (" ".join(line.split()[5:]) for line in lines if "00000" in line)
-    assert predicted == "auto fp32, AdamW → bf16, AdamW 100 64 2.00x"
-    assert run == "auto fp32, AdamW → bf16, AdamW 64 3.00x"
-    assert nothing == "auto fp32, AdamW no change"
+    assert predicted == "auto fp32, AdamW → bf16, AdamW 100 64 2.00x predicted"
+    assert run == "auto fp32, AdamW → bf16, AdamW 64 3.00x measured"
+    assert nothing == "auto fp32, AdamW no change, predicted"
 
 
 def test_the_list_as_json(ask):

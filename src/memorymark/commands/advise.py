@@ -11,7 +11,7 @@ from memorymark.advice import Advice
 from memorymark.commands import options as o
 from memorymark.commands.asking import ask
 from memorymark.cost import Usage
-from memorymark.errors import MemoryMarkError
+from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.request import Request
 from memorymark.training_code import Dialect
@@ -47,6 +47,8 @@ def advise(
     from memorymark.render.advice import print_advice
     from memorymark.render.terminal import make_console
 
+    if script is not None and not script.absolute().parent.is_dir():
+        raise UsageError(f"{script.parent} is no folder to write {script.name} into; make it first.")
     question = Question(
         request=request,
         current_batch_size=batch_size,

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from memorymark.integrations.observation import Observation
 from memorymark.integrations.recording import StepRecording
 
 BOOTSTRAP = Path(__file__).parent / "bootstrap"
+INTERRUPT_AFTER_SECONDS = 1.0
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
@@ -62,16 +64,26 @@ def _environment(folder: str) -> dict[str, str]:
 def _signals_are_the_scripts() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Signals end the script, not this process, which still has to report.
 
-    A terminal sends Ctrl-C to both by itself. What else reaches this process is passed on.
+    A terminal sends Ctrl-C to both by itself. What else reaches this process is passed on; an interrupt only if the
+    script still runs a moment later, because whoever sends one may have sent it to both as well.
     """
     running: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and _in_foreground():
             return
+        if number == signal.SIGINT:
+            later = threading.Timer(INTERRUPT_AFTER_SECONDS, send, [number])
+            later.daemon = True
+            later.start()
+        else:
+            send(number)
+
+    def send(number: int) -> None:
         for process in running:
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    process.send_signal(number)
 
     numbers = [getattr(signal, name) for name in ("SIGINT", *FORWARDED) if hasattr(signal, name)]
     # Functions, never SIG_IGN: the script would inherit that.

@@ -19,6 +19,8 @@ Kind = Literal[
 WAITING_COUNTS, WAITING_RULES = 0.1, 0.3
 # No loader is so slow that a step without it would take less than this part.
 LEAST_STEP = 0.1
+# To take a batch from another process costs about as much; who waits less than this for one gains nothing by workers.
+LEAST_WAIT_SECONDS = 1e-3
 # From here on a GPU is as good as busy, and its memory as good as used.
 BUSY, POWER, MEMORY_USED = 0.9, 0.75, 0.7
 LARGER_BATCH_COUNTS = 1.3
@@ -120,6 +122,8 @@ def _memory_ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Fi
 def _data(seen: Observation) -> Iterator[Finding]:
     lost, step = seen.lost, seen.step_seconds
     if lost is None or step is None or seen.timed_steps < STEPS_FOR_TIMES or lost < WAITING_COUNTS:
+        return
+    if (seen.lost_seconds or 0.0) / max(seen.micro_batches, 1) < LEAST_WAIT_SECONDS:
         return
     on_gpu = seen.device is not None and seen.device.kind == "cuda"
     who = "the GPU" if on_gpu else "the training"

@@ -35,7 +35,7 @@ CPU = torch.device("cpu")
 # What fake tensors complain of where only a run can tell.
 ONLY_A_RUN = {
     "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
-    "Expected inputs of BF16 type": "the model multiplies for many experts at once, which is traced in bf16 only",
+    "Expected inputs of BF16 type": "the model multiplies for many experts at once, which cannot be traced",
 }
 
 

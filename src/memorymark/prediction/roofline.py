@@ -108,9 +108,17 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     """The time of one operation on the GPU."""
     if operation.name in RECURRENT:
         return recurrent_time.device_seconds(operation, gpu)
+    seconds = _kernel_seconds(operation, gpu, tf32=tf32)
+    if tf32 and operation.base_name in MATRIX_PRODUCTS:
+        seconds = min(seconds, _kernel_seconds(operation, gpu, tf32=False))  # cuBLAS may use it, and need not
+    return seconds + KERNEL_GAP_SECONDS
+
+
+def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     kind, arithmetic_seconds, traffic_seconds = _work(operation, gpu, tf32)
     arithmetic, traffic = COSTS[kind]
-    return arithmetic * arithmetic_seconds + traffic * traffic_seconds + KERNEL_GAP_SECONDS
+    # Where the memory is slow, it bounds even what is limited by arithmetic elsewhere.
+    return max(arithmetic * arithmetic_seconds + traffic * traffic_seconds, traffic_seconds)
 
 
 def host_seconds(operations: Iterable[Operation], updated_tensors: int, *, fused: bool = False) -> float:

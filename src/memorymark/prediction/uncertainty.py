@@ -24,9 +24,11 @@ Interval = tuple[float, float]
 def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, Interval]:
     """What the true numbers of a predicted trial should lie between."""
     doubt = _doubt(gpu, certain=certain)
-    reserved = _around(trial.peak_reserved_bytes, RESERVED_ERROR * doubt)
+    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * doubt)
+    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * doubt)
+    reserved = max(least, allocated[0]), most  # nothing is allocated that is not reserved
     intervals = {
-        "peak_allocated_bytes": _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * doubt),
+        "peak_allocated_bytes": allocated,
         "peak_reserved_bytes": reserved,
         "device_bytes": (reserved[0] + gpu.context_bytes[0], reserved[1] + gpu.context_bytes[2]),
     }

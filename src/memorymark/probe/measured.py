@@ -153,7 +153,7 @@ class MeasuredProbe:
                 raise
         raise DoesNotFitError(
             f"the weights of {workload.name} alone exceed the {format_bytes(self._device.capacity_bytes())} that they "
-            f"may take of the {self._device.name}; raise --memory-gib if it is set, or take a larger GPU.",
+            f"may take of the {self._device.name}; allow more with --memory-gib, or take a larger GPU.",
             failure.shortfall_bytes,
         )
 

@@ -24,7 +24,7 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     if not jobs:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
         return
-    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup")
+    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup", "")
     for job, headline in jobs:
         numbers = headline or {}
         speedup, advised = numbers.get("speedup"), numbers.get("recommended_recipe")
@@ -35,9 +35,10 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
             job.model,
             job.target_name,
             f"{job.recipe_words} → {advised}" if advised and advised != job.recipe_words else job.recipe_words,
-            _shown(numbers.get("max_batch_size")) or ("" if use else _outcome(job)),
+            _shown(numbers.get("max_batch_size")),
             _shown(use),
             f"{speedup:.2f}x" if speedup else "",
+            _outcome(job, numbers),
         )
     console.print(table)
 
@@ -76,8 +77,10 @@ def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _outcome(job: Job) -> str:
-    if (job.kind, job.state) == ("advice", "done"):
-        return "[green]no change[/green]"
-    color = {"done": "green", "failed": "red"}.get(job.state, "yellow")
+def _outcome(job: Job, numbers: dict[str, Any]) -> str:
+    """How the numbers came about, or why there are none."""
+    if job.state == "done":
+        nothing = "no change, " if job.kind == "advice" and numbers.get("recommended_batch_size") is None else ""
+        return nothing + str(numbers.get("source") or "predicted")  # only predictions are of all GPUs
+    color = "red" if job.state == "failed" else "yellow"
     return f"[{color}]{job.state}[/{color}]"

@@ -79,7 +79,7 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """The report of an analysis."""
     console = console or make_console()
     console.print(_title(result.request, result.info, result.source))
-    console.print(_memory_bars(result, width=min(max(console.width - 64, 8), BAR_WIDTH)))
+    console.print(_memory_bars(result, width=min(max(console.width - 68, 8), BAR_WIDTH)))
     console.print()
     console.print(_batch_sizes(result))
     console.print(_curve(result, width=min(max(console.width - 76, 8), CURVE_WIDTH)))
@@ -229,7 +229,7 @@ def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
         price = entry.price
         others = "; ".join(other.describe() for other in entry.prices if other != price)
         name = f"[green]{entry.name} (here)[/green]" if entry.id in here else entry.name
-        memory = f"{gib(entry.memory_bytes):.1f} GiB"
+        memory = f"{gib(entry.torch_memory_bytes):.2f} GiB"
         table.add_row(entry.id, name, memory, entry.compute_capability, price.describe() if price else "none", others)
     make_console().print(table)
 

@@ -7,6 +7,7 @@ from math import hypot
 from memorymark.analysis import Analysis
 from memorymark.catalog import Price
 from memorymark.cost import Usage
+from memorymark.prediction.uncertainty import ALLOCATED_ERROR, ELSEWHERE, TIME_ERROR
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -44,7 +45,8 @@ def about_maximum(result: Analysis) -> str:
     }[result.limited_by]
     interval = result.max_batch_interval
     sure = f"; between {interval[0]} and {interval[1]}" if interval else ""
-    return f"{exact}; {result.batch_ratio:.3g}x today's batch{sure}"
+    ratio = f"{result.batch_ratio:,.0f}" if result.batch_ratio >= 1000 else f"{result.batch_ratio:.3g}"
+    return f"{exact}; {ratio}x today's batch{sure}"
 
 
 def about_recommended(result: Analysis) -> str:
@@ -52,7 +54,8 @@ def about_recommended(result: Analysis) -> str:
     best = result.recommended
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
-    return f"{best.samples_per_second or 0:,.1f} samples/s, {_gain(result)}"
+    within = f" ± {100 * spread(best):.0f} %" if result.source == "predicted" else ""
+    return f"{best.samples_per_second or 0:,.1f} samples/s{within}, {_gain(result)}"
 
 
 def about_savings(result: Analysis) -> tuple[str, str] | None:
@@ -120,7 +123,9 @@ def prediction_notes(info: ProbeInfo | None) -> list[str]:
     """How far to trust numbers that were predicted."""
     if info is not None and info.source != "predicted":
         return []
-    notes = ["Predicted, nothing was run; see docs/benchmarks.md for how far predictions were off."]
+    memory, speed = (f"{100 * error * ELSEWHERE:.0f} %" for error in (ALLOCATED_ERROR, TIME_ERROR))
+    off = f"memory may be off by {memory}, speed by {speed}"
+    notes = [f"Predicted, nothing was run: {off}; on an H200 by less (docs/benchmarks.md)."]
     if info is not None and info.unknown_operations:
         names = ", ".join(name.removeprefix("aten.") for name in info.unknown_operations)
         notes.append(f"Less certain than usual, because these operations were never measured: {names}.")

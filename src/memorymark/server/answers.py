@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from flask import Flask, Response, jsonify, make_response
 from pydantic import ValidationError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 
 from memorymark.catalog import all_models
 from memorymark.errors import (
@@ -107,7 +107,7 @@ def explain_errors(app: Flask) -> None:
             415: "send JSON, with the header Content-Type: application/json.",
         }
         code = error.code or 500
-        is_ours = code in (401, 403)
+        is_ours = code in (401, 403) or (code == 404 and error.description != NotFound.description)
         response = failure(code, (error.description if is_ours else None) or sentences.get(code) or f"{error.name}.")
         if code == 401:
             response.headers["WWW-Authenticate"] = "Bearer"

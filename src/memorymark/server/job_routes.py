@@ -60,7 +60,7 @@ def add_job_routes(
     def existing(job_id: str) -> Job:
         job = jobs.get(job_id) if job_id.isalnum() and job_id.isascii() else None
         if job is None:
-            raise NotFound
+            raise NotFound("there is no job with this id; GET /jobs lists them.")
         return job
 
     @app.post(
