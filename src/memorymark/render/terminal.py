@@ -79,7 +79,8 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """The report of an analysis."""
     console = console or make_console()
     console.print(_title(result.request, result.info, result.source))
-    console.print(_memory_bars(result, width=min(max(console.width - 68, 8), BAR_WIDTH)))
+    beside = 65 + len(str(result.max_batch_size))  # what stands in the same line
+    console.print(_memory_bars(result, width=min(max(console.width - beside, 8), BAR_WIDTH)))
     console.print()
     console.print(_batch_sizes(result))
     console.print(_curve(result, width=min(max(console.width - 76, 8), CURVE_WIDTH)))
