@@ -1,13 +1,20 @@
 """The command line, run in this process: the same code as in one of its own, but no second import of everything."""
 
 import io
+import json
 import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
+import pytest
+
 from memorymark.cli import main
+from memorymark.devices import accelerator_kind
+
+SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
+needs_no_gpu = pytest.mark.skipif(accelerator_kind() is not None, reason="there is a GPU here")
 
 
 def run_here(*arguments, **environment):
@@ -26,3 +33,14 @@ def run_here(*arguments, **environment):
             code = ended.code or 0
     said = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return subprocess.CompletedProcess(arguments, code, *said)
+
+
+def run_apart(*arguments, command=("-m", "memorymark"), **environment):
+    """The command in a process of its own."""
+    environment = {**os.environ, "COLUMNS": "200", **environment}
+    return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, env=environment)
+
+
+def document(result):
+    """The one JSON document on stdout; NaN and Infinity are not JSON."""
+    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))

@@ -10,14 +10,12 @@ import torch
 import typer
 
 import memorymark
-from command_line import run_here
+from command_line import SMALL, document, needs_no_gpu, run_apart, run_here
 from memorymark.catalog import all_gpus, all_models, find_gpu
 from memorymark.cli import app
-from memorymark.devices import accelerator_kind
 from memorymark.units import GIB
 from memorymark.version import __version__
 
-SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--eval-mode",
@@ -55,18 +53,6 @@ INTERFACE = {
         "--prediction-workers", "--queue-size", "--quiet", "-q", "--token",
     ],
 }  # fmt: skip
-needs_no_gpu = pytest.mark.skipif(accelerator_kind() is not None, reason="there is a GPU here")
-
-
-def run_apart(*arguments, command=("-m", "memorymark"), **environment):
-    """The command in a process of its own."""
-    environment = {**os.environ, "COLUMNS": "200", **environment}
-    return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, env=environment)
-
-
-def document(result):
-    """The one JSON document on stdout; NaN and Infinity are not JSON."""
-    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 def commands(command, path=""):
@@ -138,107 +124,6 @@ def test_doctor_finds_torch():
     assert result.returncode == 0
     assert (checks["torch"]["status"], checks["torch"]["found"].split()[0]) == ("ok", torch.__version__)
     assert all(check["advice"] for check in checks.values() if check["status"] != "ok")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("analyze", "brt"), "unknown model 'brt': did you mean bert?"),
-        (("measure", "resnet50"), "did you mean resnet?"),
-        (("analyze", "bert", "-b", "-3"), "--batch-size must be 1 or more, not -3"),
-        (("measure", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),
-        (("validate", "backward", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),
-        (("validate", "compile", "bert", "-b", "-1"), "--batch-size must be 1 or more, not -1"),
-        (("analyze", "bert", "--max-batch", "0"), "--max-batch must be 1 or more, not 0"),
-        (("analyze", "bert", "--seq-len", "-4"), "bert takes 1 to 512 tokens"),
-        (("analyze", "resnet", "--image-size", "99999"), "resnet takes 1 to 4096 pixels"),
-        (("analyze", "bert", "--seq-len", "64,long"), "--seq-len takes a number, or several as in 128,512,2048"),
-        (("analyze", "bert", "--seq-len", "64,4096"), "bert takes 1 to 512 tokens; --seq-len 4096 is outside"),
-        (("analyze", "bert", "--seq-len", "64,128", "--all-gpus"), "--all-gpus and several lengths"),
-        (("analyze", "bert", "--lora", "-1"), "--lora must be a rank of 1 or more, or 0 for none, not -1"),
-        (("predict", "resnet", "--small", "--lora", "4"), "has no linear layers beside which LoRA could train"),
-        (("analyze", "bert", "--accumulate", "0"), "--accumulate must be 1 or more steps, not 0"),
-        (("analyze", "bert", "--channels-last"), "--channels-last is for image models"),
-        (("analyze", "bert", "--margin", "nan"), "--margin is a fraction from 0 to below 1, not nan"),
-        (("analyze", "bert", "--hours-per-run", "nan"), "--hours-per-run must be a number above 0, not nan"),
-        (("analyze", "bert", "--runs-per-year", "inf"), "--runs-per-year must be a number above 0, not inf"),
-        (("analyze", "bert", "--people", "-1"), "--people must be a number above 0, not -1"),
-        (("analyze", "bert", "--price-per-hour", "nan"), "--price-per-hour must be a number"),
-        (("analyze", "bert", "--device", "tpu"), "unknown device 'tpu'; use auto, cuda, cuda:N, mps or cpu"),
-        (("measure", "bert", "--memory-gib", "-1"), "--memory-gib must be a number above 0, not -1"),
-        (("measure", "bert", "--memory-gib", "nan"), "--memory-gib must be a number"),
-        (("measure", "bert", "--memory-gib", "inf"), "--memory-gib must be a number"),
-        (("measure", "bert", "--device", "cpu", "--time-limit", "-1"), "--time-limit must be a number"),
-        (("measure", "bert", "--device", "cpu", "--time-limit", "inf"), "--time-limit must be a number"),
-        (("measure", *SMALL, "--time-limit", "nan"), "--time-limit must be a number"),
-        (("measure", "bert", "--device", "cpu", "--memory-gib", "9999"), "asks for 9,999.00 GiB but CPU has"),
-        (("analyze", "bert", "--gpu", "a100"), "unknown GPU 'a100': did you mean a100-40gb or a100-80gb?"),
-        (("analyze", "bert", "--gpu", "a10", "--device", "cuda"), "--gpu a10 asks for a prediction, --device cuda for"),
-        (("predict", "bert", "--gpu", "a10", "--memory-gib", "24"), "asks for 24.00 GiB but NVIDIA A10 has 22.06 GiB"),
-        (("predict", "bert", "--gpu", "a10", "-b", "0"), "--batch-size must be 1 or more, not 0"),
-        (("predict", "bert", "--device", "cpu"), "a step is predicted for a CUDA GPU, not for cpu"),
-        (("measure", "bert", "--gpu", "a10"), "measure runs on a device that is here; drop --gpu"),
-        (("analyze", "bert", "--all-gpus", "--gpu", "a10"), "--all-gpus predicts for every GPU as it is; drop --gpu"),
-        (("analyze", "bert", "--all-gpus", "--device", "cpu"), "--all-gpus predicts for every GPU as it is; drop"),
-        (("analyze", "bert", "--all-gpus", "--memory-gib", "8"), "--all-gpus predicts for every GPU as it is; drop"),
-        (("analyze", "bert", "--all-gpus", "--price-per-hour", "2"), "--all-gpus takes the catalog's prices; drop one"),
-        (("analyze", "bert", "--all-gpus", "-b", "0"), "--batch-size must be 1 or more, not 0"),
-        (
-            ("advise", "bert", "--gpu", "a10", "--script", "/nowhere/fix.py"),
-            "/nowhere is no folder to write fix.py into",
-        ),
-        (("validate", "prediction", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
-        (("validate", "backward", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
-        (("validate", "compile", "bert", "--gpu", "a10"), "runs on a device that is here; drop --gpu"),
-        (("validate", "prediction", "bert", "--device", "cpu"), "validate prediction needs a CUDA GPU in this machine"),
-        pytest.param(
-            ("validate", "prediction", "bert"),
-            "validate prediction needs a CUDA GPU in this machine",
-            marks=needs_no_gpu,
-        ),
-        pytest.param(
-            ("measure", "bert", "--device", "cuda"),
-            "there is no CUDA device here",
-            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here"),
-        ),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_misuse_is_one_sentence_and_exit_code_2(arguments, said):
-    result = run_here(*arguments, "--quiet")
-
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert said in result.stderr
-    assert result.stderr.endswith(".\n")
-    assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [("analyze",), ("analyze", "bert", "--bogus"), ("frobnicate",)])
-def test_what_the_parser_refuses_is_exit_code_2_without_a_traceback(arguments):
-    result = run_here(*arguments)
-
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("analyze", "brt", "--json"),
-        ("measure", "bert", "-b", "0", "--json"),
-        ("analyze", "bert", "--precision", "int8", "--json"),
-    ],
-    ids=" ".join,
-)
-def test_misuse_with_json_is_a_document(arguments):
-    result = run_here(*arguments)
-
-    assert result.returncode == 2
-    assert result.stderr == ""
-    assert document(result)["status"] == "error"
-    assert document(result)["error"].endswith(".")
 
 
 def test_analyze_answers_on_stdout_and_tells_its_progress_on_stderr():

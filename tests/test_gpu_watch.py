@@ -41,6 +41,18 @@ def test_what_is_as_large_as_a_mark_is_none_unless_it_is_where_the_mark_was():
     assert trace.events == [(100, 4096), (700, MARK_BYTES), (900, 512), (700, -MARK_BYTES), (300, MARK_BYTES)]
 
 
+@pytest.mark.parametrize(("entries", "is_whole"), [(3, True), (4, False)])
+def test_a_history_that_lost_its_beginning_is_no_recording(monkeypatch, entries, is_whole):
+    history = [entry("alloc", 100 + n, 512) for n in range(entries)]
+    monkeypatch.setattr(torch.cuda.memory, "_snapshot", lambda _: {"device_traces": [history]})
+    monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", lambda **_: None)
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: True, raising=False)
+    watch, made = GpuWatch.__new__(GpuWatch), recorder()
+    made._device, made._max_entries, watch._recorder = torch.device("cuda", 0), 4, made
+
+    assert (watch.finish_recording() is not None) == is_whole
+
+
 def test_sparse_tensors_have_no_address_of_their_own():
     plain = torch.ones(3)
     sparse = torch.eye(3).to_sparse()

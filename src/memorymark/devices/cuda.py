@@ -117,7 +117,8 @@ class CudaRecorder:
     """Turns the allocator's own history into a trace."""
 
     def __init__(self, device: torch.device, *, max_entries: int = sys.maxsize) -> None:
-        self._device = device
+        self._device, self._max_entries = device, max_entries
+        self.overflowed = False
         self._marks: deque[tuple[Phase, int]] = deque()
         self._before = {
             block["address"]: block["requested_size"]
@@ -134,9 +135,10 @@ class CudaRecorder:
         self._marks.append((phase, mark.data_ptr()))
 
     def finish(self) -> Trace:
-        """Reads the history and switches it off."""
+        """Reads the history and switches it off; if it ``overflowed``, its beginning is gone."""
         history: list[dict[str, Any]] = torch.cuda.memory._snapshot(self._device)["device_traces"][self._device.index]
         torch.cuda.memory._record_memory_history(enabled=None)
+        self.overflowed = len(history) >= self._max_entries
         return self._trace_of(history)
 
     def abandon(self) -> None:

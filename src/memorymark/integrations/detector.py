@@ -7,22 +7,25 @@ steps or raises: what goes wrong inside ends the watching, not the training.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-from memorymark.failures import classify
 from memorymark.integrations.batches import BatchSize, size_of
 from memorymark.integrations.feeds import Feeds
-from memorymark.integrations.modules import describe_model, describe_optimizer, outermost_modules, parameters_of
+from memorymark.integrations.modules import (
+    any_trains,
+    describe_model,
+    describe_optimizer,
+    outermost_modules,
+    parameters_of,
+)
 from memorymark.integrations.observation import (
     DeviceFacts,
     Ending,
@@ -35,6 +38,14 @@ from memorymark.integrations.observation import (
 from memorymark.integrations.roots import RootHooks
 from memorymark.integrations.statistics import StepSums, count_up
 from memorymark.integrations.step_recorder import StepRecorder
+from memorymark.integrations.surroundings import (
+    describe_ending,
+    describe_host,
+    describe_loader,
+    framework,
+    processors,
+    uses_tf32,
+)
 from memorymark.integrations.weak import WeakList
 
 # The first steps fill caches, choose kernels and make the optimizer's state.
@@ -128,10 +139,7 @@ class Detector:
         """A data loader is asked for a batch."""
         if threading.get_ident() != self._thread:
             return
-        if not torch.is_grad_enabled() or self._is_in_eval_mode():
-            self._see_evaluation()
-            return
-        if self._feeds.is_foreign(loader):
+        if not torch.is_grad_enabled() or self._is_in_eval_mode() or self._feeds.is_foreign(loader):
             self._see_evaluation()
             return
         if self._gpu_may_be_asked():
@@ -151,7 +159,7 @@ class Detector:
         if batch is None:
             return
         if self._loader is None or self._phase_steps == 0:
-            self._loader = _describe_loader(loader)
+            self._loader = describe_loader(loader)
         self._feeds.gave(loader)
         self._foreign = []
         self._batches += 1
@@ -221,7 +229,7 @@ class Detector:
 
     def ended(self, error: BaseException | None) -> None:
         """The training is over, perhaps by an exception."""
-        self._ending = _describe_ending(error) if error is not None else None
+        self._ending = describe_ending(error) if error is not None else None
         try:
             self._hooks.remove()
             self._describe()
@@ -254,7 +262,7 @@ class Detector:
     def _is_in_eval_mode(self) -> bool:
         """Whether the whole model is, though it is not trained so."""
         modules = list(self._modules)
-        return bool(modules) and not self._trains_in_eval_mode and not _any_trains(modules)
+        return bool(modules) and not self._trains_in_eval_mode and not any_trains(modules)
 
     def _see_evaluation(self) -> None:
         """What runs now is no part of a step: neither of its time nor of what it allocates."""
@@ -345,14 +353,14 @@ class Detector:
         device = next((parameter.device for parameter in parameters), torch.device("cpu"))
         if self._gpu is None:
             self._gpu = self._open_gpu(device)
-            self._device = self._gpu.facts() if self._gpu is not None else _host(device)
+            self._device = self._gpu.facts() if self._gpu is not None else describe_host(device)
         self._recorder = StepRecorder(self._gpu) if self._gpu is not None else None
         self._hooks.remove()
 
     def _second_step(self) -> None:
         """By now every optimizer has been seen once."""
         self._modules = WeakList(outermost_modules(parameters_of(self._optimizers)))
-        self._trains_in_eval_mode = not _any_trains(list(self._modules))
+        self._trains_in_eval_mode = not any_trains(list(self._modules))
         if self._loader is None or self._gpu is not None:
             self._hooks.learn(list(self._modules))
         self._describe()
@@ -402,7 +410,7 @@ class Detector:
             busy=gpu.sampler.busy / sampled if sampled else None,
             power=(gpu.sampler.power / sampled or None) if sampled else None,
             autocast=self._autocast,
-            tf32=_tf32(self._model),
+            tf32=uses_tf32(self._model),
             device=self._device,
             model=self._model,
             optimizers=list(self._optimizer_facts),
@@ -411,8 +419,8 @@ class Detector:
             recording=recorder.recording if recorder is not None else None,
             longest_batch=recorder.compared_with_recorded(self._most_elements) if recorder is not None else 1.0,
             torch_imported=True,
-            framework=_framework(),
-            processors=_processors(),
+            framework=framework(),
+            processors=processors(),
             ending=self._ending,
             problem=self.problem,
         )
@@ -425,56 +433,3 @@ def open_gpu_of(device: torch.device, other_processes_bytes: int = 0) -> Any:
     from memorymark.integrations.gpu import GpuWatch
 
     return GpuWatch(device, other_processes_bytes)
-
-
-def _host(device: torch.device) -> DeviceFacts:
-    return DeviceFacts(kind=device.type, name=device.type.upper())
-
-
-def _describe_loader(loader: Any) -> LoaderFacts:
-    return LoaderFacts(
-        num_workers=int(getattr(loader, "_num_workers", 0)),
-        pin_memory=bool(getattr(loader, "_pin_memory", False)),
-        persistent_workers=bool(getattr(loader, "_persistent_workers", False)),
-        prefetch_factor=getattr(loader, "_prefetch_factor", None),
-    )
-
-
-def _describe_ending(error: BaseException) -> Ending:
-    failure = classify(error)
-    lines = str(error).strip().splitlines()
-    return Ending(
-        kind=type(error).__name__,
-        message=lines[0] if lines else "",
-        out_of_memory=failure is not None and failure.kind == "memory",
-    )
-
-
-def _any_trains(modules: Sequence[nn.Module]) -> bool:
-    """Whether any part is in training mode: a frozen model may have a head that is."""
-    return any(m.training for m in modules) or any(part.training for m in modules for part in m.modules())
-
-
-def _tf32(model: ModelFacts | None) -> bool:
-    """Whether what the model is made of may use TF32: convolutions have a switch of their own.
-
-    torch refuses the old way of asking where the script set it the new way.
-    """
-    try:
-        if model is not None and model.has_convolutions and torch.backends.cudnn.allow_tf32:
-            return True
-        return torch.get_float32_matmul_precision() != "highest"
-    except RuntimeError:
-        convolutions = model is not None and model.has_convolutions
-        backend: Any = torch.backends.cudnn if convolutions else torch.backends.cuda.matmul
-        return bool(getattr(backend, "conv", backend).fp32_precision == "tf32")
-
-
-def _framework() -> str | None:
-    loops = {"transformers.trainer": "transformers", "lightning.pytorch": "lightning", "pytorch_lightning": "lightning"}
-    return next((name for module, name in loops.items() if module in sys.modules), None)
-
-
-def _processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -180,12 +180,12 @@ class GpuWatch:
             self._recorder.mark(phase)
 
     def finish_recording(self) -> Trace | None:
-        """What was recorded; ``None`` if the script switched the history off meanwhile."""
+        """What was recorded; ``None`` if the script switched the history off meanwhile, or it grew too long."""
         recorder, self._recorder = self._recorder, None
         if recorder is None or not torch._C._cuda_isHistoryEnabled():
             return None
         trace = recorder.finish()
-        return trace if len(trace.events) < MAX_ENTRIES else None  # else the beginning is gone
+        return None if recorder.overflowed else trace
 
     def abandon_recording(self) -> None:
         """Ends a recording that nobody wants any more."""

@@ -42,6 +42,11 @@ def hookable(modules: Iterable[nn.Module]) -> list[nn.Module]:
     return found[:CANDIDATES]
 
 
+def any_trains(modules: Sequence[nn.Module]) -> bool:
+    """Whether any part is in training mode: a frozen model may have a head that is."""
+    return any(m.training for m in modules) or any(part.training for m in modules for part in m.modules())
+
+
 def describe_model(modules: Sequence[nn.Module], parameters: Sequence[Tensor]) -> ModelFacts:
     """What is trained."""
     every = list({id(p): p for p in (*_parameters(modules), *parameters)}.values())
