@@ -5,11 +5,10 @@ from html.parser import HTMLParser
 import pytest
 
 import memorymark as mm
-from command_line import run_here
+from command_line import document, run_here
 from memorymark.own import OwnRequest
 from memorymark.render.html import fragment, page
 from memorymark.trial import Failure, Trial
-from test_cli import document
 from test_comparison import comparison
 from test_recorded_analyses import recorded
 from test_sweep import SWEEP
