@@ -372,7 +372,8 @@ def test_where_a_loader_tells_of_batches_nothing_stays_on_the_model():
             optimizer.step()
             optimizer.zero_grad()
             hooks.append(sum(len(m._forward_hooks) for m in model.modules()))
-    assert detector.observation().recording is not None
+    recording = detector.observation().recording
+    assert [phase for phase, _ in recording.marks] == ["forward", "backward", "optimizer"]
     assert hooks[7:] == [0] * 5
 
 

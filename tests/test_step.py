@@ -315,3 +315,19 @@ def test_attention_is_the_one_that_the_recipe_names():
 def test_a_model_without_a_choice_of_attention_says_so():
     with pytest.raises(mm.UsageError, match="TinyNet has no choice of attention; drop --attention"):
         TrainingStep(tiny(), mm.Recipe(attention="sdpa"), torch.device("cpu"))
+
+
+def test_each_step_is_compiled_for_its_own_batch_as_in_a_fresh_process(monkeypatch):
+    compile_with, varying = torch.compile, []
+
+    def look(graph, inputs):
+        varying.append(any(isinstance(value, torch.SymInt) for value in inputs))
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda model: compile_with(model, backend=look))
+    for batch_size in (4, 6, 10):
+        step_for(mm.Recipe(compile=True))(batch_size)
+    torch.compiler.reset()
+
+    assert varying
+    assert not any(varying)

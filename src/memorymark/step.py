@@ -36,7 +36,7 @@ class TrainingStep:
         own = workload.optimizer if recipe.optimizer != "none" else None
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
-        self._forward = torch.compile(self.model) if recipe.compile else self.model
+        self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model
         self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
@@ -132,6 +132,16 @@ class TrainingStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def compiled(model: nn.Module) -> Callable[..., Any]:
+    """The model compiled as in a fresh process.
+
+    Where a model of the same class was compiled before at another batch size, torch would compile this one for sizes
+    that vary, into slower code.
+    """
+    torch.compiler.reset()
+    return torch.compile(model)
 
 
 def build_model(workload: Workload, recipe: Recipe) -> nn.Module:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 import memorymark as mm
-from memorymark.advice import advising, inquiry
+from memorymark.advice import advising, confirming, inquiry
 from memorymark.advice.screening import least_bytes, split
 from memorymark.advice.script import script_for
 from memorymark.catalog import find_gpu
@@ -123,8 +123,8 @@ def ask(machine, *, try_compile=False, heard=None, batch_size=16, gpu=None, **re
     return advising.advise(question, machine, heard.append if heard is not None else lambda _: None)
 
 
-def roomy(**fields):
-    return Machine(lambda _: GIB, lambda _: 100 * MIB, by_precision, **fields)
+def roomy(speed=by_precision, **fields):
+    return Machine(lambda _: GIB, lambda _: 100 * MIB, speed, **fields)
 
 
 def test_the_recipe_that_gains_most_is_put_together_and_run():
@@ -197,27 +197,56 @@ def test_compile_is_run_on_top_of_the_best_and_has_no_prediction():
 
 
 @pytest.mark.parametrize(
-    ("sample_mib", "gain_at_512", "batch_size"),
-    [(100, 1.1, 512), (100, 1.0, 256), (300, 1.1, 256)],
-    ids=["faster", "no faster", "too large"],
+    ("speeds", "today", "tried", "chosen"),
+    [
+        ({64: 1.0, 128: 0.9, 256: 0.8}, 16, [128, 64], 64),
+        ({64: 0.9, 128: 1.0, 256: 0.95}, 16, [128, 64, 256], 128),
+        ({64: 0.7, 128: 0.9, 256: 1.0}, 16, [128, 64, 256], 256),
+        ({64: 0.995, 128: 1.0, 256: 0.9}, 16, [128, 64, 256], 64),
+        ({64: 1.0, 128: 0.9, 256: 0.8}, 100, [128, 256], 128),
+        ({64: 1.0, 128: 0.9, 256: 0.8}, 200, [256], 256),
+    ],
+    ids=["smaller", "in the middle", "larger", "as fast", "as large as today's", "not below today's"],
 )
-def test_twice_the_batch_is_compiled_too_where_it_fits(sample_mib, gain_at_512, batch_size):
+def test_compiled_code_is_run_at_the_sizes_that_may_suit_it(speeds, today, tried, chosen):
+    def speed(request, size):
+        return {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * min(size, 256) / 256
+
     def true_speed(request, size):
-        top = {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * (1.1 if request.recipe.fused else 1.0)
-        return (
-            top * min(size, 256) / 256 * (2.0 * (gain_at_512 if size >= 512 else 1.0) if request.recipe.compile else 1)
-        )
+        return 20000.0 * speeds[size] if request.recipe.compile else speed(request, size)
 
-    machine = roomy(true_speed=true_speed)
-    machine.sample_bytes = lambda request: sample_mib * MIB
-    machine.speed = true_speed
-    found = ask(machine, try_compile=True)
+    heard = []
+    machine = roomy(speed, true_speed=true_speed)
+    found = ask(machine, try_compile=True, batch_size=today, heard=heard)
 
-    assert found.best.changes == ("bf16", "fused", "compile")
-    assert (found.best.batch_size, found.best.measured.batch_size) == (batch_size, batch_size)
-    # Each size in a worker of its own: what is compiled for a second size in the same one is slower.
-    compiled = [request for request in machine.opened if request.recipe.compile]
-    assert len(compiled) == (1 if sample_mib == 300 else 2)
+    trials = [event.trial for event in heard if isinstance(event, TrialFinished)]
+    assert [trial.batch_size for trial in trials if trial.samples_per_second > 8000] == tried
+    assert "compile" in found.best.changes
+    assert (found.best.batch_size, found.best.measured.batch_size) == (chosen, chosen)
+
+
+def test_a_slow_compiler_is_asked_once(monkeypatch):
+    monkeypatch.setattr(confirming, "COMPILING_SECONDS", 0.0)
+    machine = roomy()
+    ask(machine, try_compile=True)
+
+    assert sum(request.recipe.compile for request in machine.opened) == 1
+
+
+def test_what_is_predicted_to_be_much_slower_is_not_run():
+    def speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+
+    ran = [one.changes for one in ask(roomy(speed=speed)).options if one.measured is not None]
+    assert ran == [("bf16", "fused"), ("bf16",)]
+
+
+def test_of_recipes_as_fast_the_one_with_more_changes_that_cost_nothing_is_compiled():
+    def true_speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.9 if request.recipe.fused else 1.0)  # so both are as fast
+
+    found = ask(roomy(true_speed=true_speed), try_compile=True)
+    assert [one.changes for one in found.options if one.recipe.compile] == [("bf16", "fused", "compile")]
 
 
 def test_a_compiler_that_fails_costs_no_advice():

@@ -27,9 +27,10 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         measured = now if now and now.source == "measured" else None
         if inquiry.gpu is not None:
             measured, options = confirming.confirm(now, options)
+        inquiry.close_eager()
+        options += confirming.compiled(options, measured)
     finally:
         inquiry.close()
-    options += confirming.compiled(options, measured)
     options = [option for option in options if not _loses(inquiry, option, now, measured)]
     if now is None and not options:
         raise _nothing_fits(inquiry)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from memorymark.advice.advice import Option, with_measured
+from memorymark.advice.changes import CHANGES
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.errors import DoesNotFitError, UsageError, WorkerError
 from memorymark.trial import Trial
 
 CONFIRMED = 3
+# What is slower than this part of the best, by prediction, is not worth the seconds of a run.
+WORTH_RUNNING = 0.85
 # What a batch of other size must gain to be preferred.
 GAINS = 1.02
 # What part of a batch is tried where it turned out too large: by what it took, or where that is not known; how often.
 SMALLER, SMALLER_UNSEEN, TRIES = 0.98, 0.8, 6
-# Where compiling and running took less than this, it is done again for twice the batch.
-QUICKLY_COMPILED_SECONDS = 90.0
+# Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
+AS_FAST = 0.97
+# No other size is compiled for where this long would be passed with it.
+COMPILING_SECONDS = 160.0
+# Of sizes that are as fast as this, the smallest is enough.
+SMALLER_IS_AS_FAST = 1.01
 
 
 class Confirming:
@@ -35,11 +41,14 @@ class Confirming:
         ranked = sorted(options, key=lambda option: -option.samples_per_second) if now is not None else options
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
         for option in ranked:
-            if sum(one.measured is not None for one in confirmed) < wanted:
+            runs = len(_runs(confirmed))
+            is_near = now is None or option.samples_per_second >= WORTH_RUNNING * ranked[0].samples_per_second
+            if runs == 0 or (runs < wanted and is_near):
                 confirmed += [run] if (run := self._run(option)) is not None else []
             else:
                 confirmed.append(option)
-        return measured, confirmed
+        best = max(_runs(confirmed), key=_speed_of, default=None)
+        return measured, [self._with_larger_batch(one) if one is best else one for one in confirmed]
 
     def _measure_today(self) -> Trial | None:
         self._inquiry.tell("confirm", f"running today's training at batch {self._inquiry.question.current_batch_size}")
@@ -64,43 +73,45 @@ class Confirming:
         return with_measured(option, trial, self._predicted(option, trial.batch_size))
 
     def _best_trial(self, option: Option) -> Trial | None:
-        """The option at its batch, or a smaller one that fits, or a larger one that is faster."""
-        if option.recipe.compile:
-            return self._largest_safe(lambda size: self._alone(option, size), option.batch_size, self._safe_bytes)
+        """The option at its batch, or a smaller one that fits."""
         with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
-            safe_bytes = (1 - self._inquiry.question.margin) * probe.info.capacity_bytes
-            trial = self._largest_safe(lambda size: self._inquiry.measured(probe, size), option.batch_size, safe_bytes)
-            if trial is None or option.accumulation_steps > 1:
-                return trial
-            larger = min(2 * trial.batch_size, option.max_batch_size or 0)
-            if larger > 1.3 * trial.batch_size:
-                other = self._inquiry.measured(probe, larger)
-                is_safe = other.fits and other.peak_reserved_bytes <= safe_bytes
-                if is_safe and speed(other) >= GAINS * speed(trial):
-                    return other
-            return trial
+            batch_size = option.batch_size
+            for _ in range(TRIES):
+                trial = self._inquiry.measured(probe, batch_size)
+                if self._is_safe(trial):
+                    return trial
+                by_margin = SMALLER * self._safe_bytes / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
+                batch_size = max(int(min(by_margin, SMALLER) * batch_size), 1)
+        return None
 
-    def _alone(self, option: Option, batch_size: int) -> Trial:
-        """A compiled step at one size, in a worker of its own.
+    def _with_larger_batch(self, option: Option) -> Option:
+        """The option with a larger batch, if that fits and the run shows that it is faster."""
+        smaller = option.measured
+        if smaller is None or option.recipe.compile or option.accumulation_steps > 1:
+            return option
+        larger = min(2 * smaller.batch_size, option.max_batch_size or 0)
+        if larger <= 1.3 * smaller.batch_size:
+            return option
+        trial = self._other_size(option, larger)
+        if trial is None or speed(trial) < GAINS * speed(smaller):
+            return option
+        return with_measured(option, trial, self._predicted(option, larger))
 
-        A second size in the same one would be compiled for sizes that vary, into slower code.
-        """
-        with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
-            return self._inquiry.measured(probe, batch_size)
+    def _other_size(self, option: Option, batch_size: int) -> Trial | None:
+        """A run of the option at another size; ``None`` if that does not work, which takes nothing from the option."""
+        try:
+            with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
+                trial = self._inquiry.measured(probe, batch_size)
+        except (UsageError, WorkerError, DoesNotFitError):
+            return None
+        return trial if self._is_safe(trial) else None
+
+    def _is_safe(self, trial: Trial) -> bool:
+        return trial.fits and trial.peak_reserved_bytes <= self._safe_bytes and not trial.allocator_retries
 
     @property
     def _safe_bytes(self) -> float:
         return (1 - self._inquiry.question.margin) * self._inquiry.info.capacity_bytes
-
-    @staticmethod
-    def _largest_safe(measure: Callable[[int], Trial], batch_size: int, safe_bytes: float) -> Trial | None:
-        for _ in range(TRIES):
-            trial = measure(batch_size)
-            if trial.fits and trial.peak_reserved_bytes <= safe_bytes and not trial.allocator_retries:
-                return trial
-            by_margin = SMALLER * safe_bytes / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
-            batch_size = max(int(min(by_margin, SMALLER) * batch_size), 1)
-        return None
 
     def _predicted(self, option: Option, batch_size: int) -> Trial | None:
         """The prediction for the batch that was run in the end."""
@@ -119,8 +130,13 @@ class Confirming:
             if self._inquiry.info.device_kind == "cuda":
                 self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
             return []
-        runs = [option for option in options if option.measured is not None]
-        best = max(runs, key=lambda option: option.samples_per_second, default=None)
+        runs = _runs(options)
+        fastest = max(map(_speed_of, runs), default=0.0)
+        best = max(
+            (option for option in runs if _speed_of(option) >= AS_FAST * fastest),
+            key=lambda option: (_free_changes(option), _speed_of(option)),
+            default=None,
+        )
         if best is None:
             return []
         option = replace(
@@ -132,21 +148,43 @@ class Confirming:
             max_batch_size=None,
             at_todays_batch=None,
         )
-        start = time.perf_counter()
-        found = self._run(option)
-        if found is None:
-            return []
-        is_quick = time.perf_counter() - start < QUICKLY_COMPILED_SECONDS
-        return [self._at_twice_the_batch(found) if is_quick else found]
+        return self._at_its_best_size(option)
 
-    def _at_twice_the_batch(self, found: Option) -> Option:
-        """A compiled option with twice its batch, if that fits and is faster."""
-        trial = found.measured
-        if trial is None or found.accumulation_steps > 1 or 2 * trial.peak_reserved_bytes > self._safe_bytes:
-            return found
-        self._inquiry.tell("confirm", f"compiling for batch {2 * trial.batch_size}")
-        try:
-            other = self._best_trial(replace(found, batch_size=2 * trial.batch_size))
-        except (WorkerError, DoesNotFitError):
-            return found
-        return with_measured(found, other, None) if other and speed(other) >= GAINS * speed(trial) else found
+    def _at_its_best_size(self, option: Option) -> list[Option]:
+        """A compiled option at half, a quarter or all of its batch: such code is at its best with smaller ones."""
+        whole, start = option.batch_size, time.perf_counter()
+        half, quarter = whole // 2, whole // 4
+        if option.accumulation_steps > 1 or half < self._effective_batch:
+            return [found] if (found := self._run(option)) is not None else []
+        found = self._run(replace(option, batch_size=half))
+        if found is None or found.measured is None:
+            return []
+        trials = [found.measured]
+        for size in (quarter, whole):
+            took = (time.perf_counter() - start) / len(trials)
+            is_late = took * (len(trials) + 1) > COMPILING_SECONDS
+            falls = max(trials, key=speed) is not trials[0]  # towards smaller sizes it gets faster, not slower
+            if is_late or size < self._effective_batch or (size == whole and falls):
+                continue
+            self._inquiry.tell("confirm", f"compiling for batch {size}")
+            trials += [other] if (other := self._other_size(found, size)) is not None else []
+        enough = max(map(speed, trials)) / SMALLER_IS_AS_FAST
+        smallest = min((trial for trial in trials if speed(trial) >= enough), key=lambda trial: trial.batch_size)
+        return [with_measured(found, smallest, None)]
+
+    @property
+    def _effective_batch(self) -> int:
+        question = self._inquiry.question
+        return question.current_batch_size * question.request.recipe.accumulation_steps
+
+
+def _runs(options: list[Option]) -> list[Option]:
+    return [option for option in options if option.measured is not None]
+
+
+def _free_changes(option: Option) -> int:
+    return sum(CHANGES[change].level == 0 for change in named(option))
+
+
+def _speed_of(option: Option) -> float:
+    return option.samples_per_second

@@ -339,7 +339,7 @@ class Detector:
 
     def _detach(self) -> None:
         """Where a data loader tells of batches, nothing stays on the model between recordings."""
-        if self._loader is not None:
+        if self._loader is not None and not self._hooks.learning:
             self._hooks.remove()
 
     def _first_step(self) -> None:

@@ -16,7 +16,7 @@ class RootHooks:
     """Finds out which modules are called from outside, then listens to these.
 
     ``begins`` and ``ends`` are told of their forward passes in training mode: the inputs and which module it is.
-    ``evaluates`` is told of one in evaluation mode.
+    ``evaluates`` is told of one in evaluation mode. ``learning`` says whether it is still being found out.
     """
 
     def __init__(
@@ -25,21 +25,21 @@ class RootHooks:
         self.called: WeakList[nn.Module] = WeakList()
         self._begins, self._ends, self._evaluates = begins, ends, evaluates
         self._handles: list[Any] = []
-        self._learning = False
+        self.learning = False
         self._depth = 0
 
     def learn(self, modules: list[nn.Module]) -> None:
         """For one step, listens to these and to some modules inside: a container may never be called itself."""
         self.called = WeakList()
-        self._learning = True
+        self.learning = True
         self._hook(hookable(modules))
 
     def settle(self) -> bool:
         """A step has ended; true if it was the one in which the called modules were learned."""
         self._depth = 0
-        if not self._learning:
+        if not self.learning:
             return False
-        self._learning = False
+        self.learning = False
         self.remove()
         self._hook(list(self.called))
         return True
@@ -67,7 +67,7 @@ class RootHooks:
         if self._depth == 1 and not module.training:
             self._evaluates()
         elif self._depth == 1:
-            if self._learning:
+            if self.learning:
                 self.called.append(module)
             self._begins((*args, *kwargs.values()), id(module))
 
