@@ -9,6 +9,7 @@ from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.changes import CHANGES
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.errors import DoesNotFitError, UsageError, WorkerError
+from memorymark.probe import Probe
 from memorymark.trial import Trial
 
 CONFIRMED = 3
@@ -16,7 +17,7 @@ CONFIRMED = 3
 WORTH_RUNNING = 0.85
 # What a batch of other size must gain to be preferred.
 GAINS = 1.02
-# What part of a batch is tried where it turned out too large: by what it took, or where that is not known; how often.
+# A batch that turned out too large is made smaller by what it took, or by a fixed part where that is not known.
 SMALLER, SMALLER_UNSEEN, TRIES = 0.98, 0.8, 6
 # Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
 AS_FAST = 0.97
@@ -74,14 +75,15 @@ class Confirming:
 
     def _best_trial(self, option: Option) -> Trial | None:
         """The option at its batch, or a smaller one that fits."""
-        with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
-            batch_size = option.batch_size
-            for _ in range(TRIES):
+        batch_size = option.batch_size
+        for _ in range(TRIES):
+            # Opened for each size, because compiled code is made for one.
+            with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
-                if self._is_safe(trial):
+                if self._is_safe(trial, probe):
                     return trial
-                by_margin = SMALLER * self._safe_bytes / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
-                batch_size = max(int(min(by_margin, SMALLER) * batch_size), 1)
+                part = self._safe_bytes(probe) / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
+            batch_size = max(int(SMALLER * min(part, 1) * batch_size), 1)
         return None
 
     def _with_larger_batch(self, option: Option) -> Option:
@@ -102,16 +104,15 @@ class Confirming:
         try:
             with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
+                return trial if self._is_safe(trial, probe) else None
         except (UsageError, WorkerError, DoesNotFitError):
             return None
-        return trial if self._is_safe(trial) else None
 
-    def _is_safe(self, trial: Trial) -> bool:
-        return trial.fits and trial.peak_reserved_bytes <= self._safe_bytes and not trial.allocator_retries
+    def _is_safe(self, trial: Trial, probe: Probe) -> bool:
+        return trial.fits and trial.peak_reserved_bytes <= self._safe_bytes(probe) and not trial.allocator_retries
 
-    @property
-    def _safe_bytes(self) -> float:
-        return (1 - self._inquiry.question.margin) * self._inquiry.info.capacity_bytes
+    def _safe_bytes(self, probe: Probe) -> float:
+        return (1 - self._inquiry.question.margin) * probe.info.capacity_bytes
 
     def _predicted(self, option: Option, batch_size: int) -> Trial | None:
         """The prediction for the batch that was run in the end."""
