@@ -1,6 +1,6 @@
 """What `memorymark advise` gains: measured over batch 16 in fp32, and beside the best recipe found by hand.
 
-python benchmarks/advise.py [--model=bert,gpt2] [--out=FOLDER] [--without-compile]
+python benchmarks/advise.py [--model=bert,gpt2] [--compile=without,with] [--out=FOLDER]
 
 Each model is advised about as a user would ask. Then the code of the best option runs as a script in a process of its
 own, and so does the recipe by hand: a person's best after a day of trying, with the batch that was best for it.
@@ -25,6 +25,7 @@ BY_HAND = {
     "gpt2": ({"precision": "bf16", "fused": True, "compile": True}, 256),
     "resnet": ({"precision": "bf16", "fused": True, "compile": True, "channels_last": True}, 512),
 }
+KINDS = {"without": ["--no-try-compile"], "with": []}
 WARM_UP_STEPS, STEPS = 10, 30
 
 
@@ -93,8 +94,7 @@ def pair(option: dict) -> list[str]:
 
 def main() -> None:
     models = flags()["model"].split(",") if "model" in flags() else MODELS
-    kinds = [("without", ["--no-try-compile"])]
-    kinds += [] if "without-compile" in flags() else [("with", [])]
+    kinds = [(compiles, KINDS[compiles]) for compiles in flags().get("compile", "without,with").split(",")]
     rows, options = [], []
     for model in models:
         for compiles, more in kinds:

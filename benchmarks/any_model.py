@@ -1,9 +1,10 @@
 """Workloads of twelve families, by id, folder, function and from Python: measured, and predicted for the same memory.
 
-python benchmarks/any_model.py [--only="recurrent;U-Net"] [--out=FOLDER]
+python benchmarks/any_model.py [--recorded] [--only="recurrent;U-Net"] [--out=FOLDER]
 
 Each is analysed on the GPU here, whose allocator is capped as an A10's, and predicted under the same cap: the largest
-batch, and peaks and throughput at every size that was timed.
+batch, and peaks and throughput at every size that was timed. With --recorded, predictions are held against what an
+NVIDIA H200 did before (tests/data), which needs no GPU.
 """
 
 from __future__ import annotations
@@ -14,17 +15,24 @@ import tempfile
 import traceback
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import memorymark as mm
 from cases import CAP_GIB, flags, keep, machine, save, table
 from memorymark.catalog import find_model
 from memorymark.errors import MemoryMarkError
+from memorymark.models.workloads import workload_of
 from memorymark.own import OwnRequest
+from memorymark.site import Site
+from memorymark.trial import Trial
 from memorymark.units import GIB
 from memorymark.validation import PredictionCheck, validate_prediction
 from memorymark.workload import Workload
 from own_nets import encoder
 
+RECORDED = Path(__file__).parents[1] / "tests" / "data" / "h200_any_model.json"
+RECORDED_GPU = "h200"
+CAP_BYTES = int(CAP_GIB * GIB)
 NETS = Path(__file__).parent / "own_nets.py"
 BF16 = mm.Recipe(precision="bf16")
 
@@ -61,12 +69,26 @@ def cases(parent: Path) -> list[tuple[str, str, mm.Request, Workload | None]]:
     ]
 
 
+def recorded() -> dict[str, Any]:
+    """What an NVIDIA H200 did with each family."""
+    return json.loads(RECORDED.read_text())
+
+
+def against_record(request: mm.Request, workload: Workload | None, record: dict[str, Any]) -> PredictionCheck:
+    """The prediction of the sizes that were recorded."""
+    site = Site(workload=workload or workload_of(request))
+    target = mm.Target(gpu=RECORDED_GPU, memory_cap_bytes=CAP_BYTES)
+    with site.open(replace(request, target=target)) as probe:
+        measured = [Trial(fits=True, source="measured", **facts) for facts in record["trials"]]
+        pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
+        return PredictionCheck(request, probe.info, pairs, record["largest"], probe.forecast() or 0)
+
+
 def row(family: str, how: str, check: PredictionCheck) -> list[object]:
     def worst(field: str) -> str:
         errors = [abs(getattr(b, field) / getattr(a, field) - 1) for a, b in check.pairs if b.fits]
         return f"{100 * statistics.median(errors):.2f} / {100 * max(errors):.2f}" if errors else "none"
 
-    timed = [abs(b.step_seconds / a.step_seconds - 1) for a, b in check.pairs if a.batch_size >= 16 and b.step_seconds]
     return [
         family,
         check.request.entry.name,
@@ -76,30 +98,43 @@ def row(family: str, how: str, check: PredictionCheck) -> list[object]:
         f"{check.predicted_maximum} ({100 * check.maximum_error:+.2f} %)",
         worst("peak_allocated_bytes"),
         worst("peak_reserved_bytes"),
-        f"{100 * statistics.median(timed):.0f} / {100 * max(timed):.0f}" if timed else "",
+        time_error(check.pairs),
     ]
 
 
+def time_error(pairs: list[tuple[Trial, Trial]]) -> str:
+    """The median and the worst error of the step time, in per cent."""
+    timed = [abs(b.step_seconds / a.step_seconds - 1) for a, b in pairs if a.batch_size >= 16 and b.step_seconds]
+    return f"{100 * statistics.median(timed):.0f} / {100 * max(timed):.0f}" if timed else ""
+
+
 def main() -> None:
-    rows, documents = [], {}
+    rows, documents, pairs = [], {}, []
     with tempfile.TemporaryDirectory() as folder:
         for family, how, request, workload in cases(Path(folder)):
             if "only" in flags() and family not in flags()["only"].split(";"):
                 continue
-            capped = replace(request, target=mm.Target(device="cuda", memory_cap_bytes=int(CAP_GIB * GIB)))
+            if "recorded" in flags() and family not in recorded():
+                continue
+            capped = replace(request, target=mm.Target(device="cuda", memory_cap_bytes=CAP_BYTES))
             try:
-                check = validate_prediction(capped, workload=workload)
+                if "recorded" in flags():
+                    check = against_record(request, workload, recorded()[family])
+                else:
+                    check = validate_prediction(capped, workload=workload)
             except Exception as error:  # the others still count
                 said = error if isinstance(error, MemoryMarkError) else traceback.format_exc(limit=-3)
                 rows.append([family, request.entry.name, how, "", "", str(said).replace("\n", " "), "", "", ""])
             else:
                 rows.append(row(family, how, check))
                 documents[family] = check.to_dict()
+                pairs += check.pairs
             print(rows[-1], flush=True)
             keep("any_model.json", json.dumps(documents))
     head = ["family", "model", "by", "recipe", "largest batch", "predicted", "allocated %", "reserved %", "time %"]
     save("any_model", table(head, rows))
     print("errors are median / worst over the sizes that were timed; of the time from batch 16 on")
+    print(f"time over all families: {time_error(pairs)}")
     print(machine())
 
 

@@ -103,11 +103,11 @@ def test_the_time_of_a_step_is_within_forty_percent(pair):
     assert max(errors_of_seconds(pair)) < 0.40
 
 
-def test_the_time_of_a_step_is_mostly_within_twelve_percent():
+def test_the_time_of_a_step_is_mostly_within_ten_percent():
     errors = [error for pair in PAIRS for error in errors_of_seconds(pair)]
 
     assert len(errors) > 30
-    assert median(errors) < 0.12
+    assert median(errors) < 0.1
 
 
 @cache

@@ -1,4 +1,8 @@
+import gzip
+import json
 from dataclasses import replace
+from pathlib import Path
+from statistics import quantiles
 
 import pytest
 import torch
@@ -30,17 +34,18 @@ def elementwise(rows, **facts):
     return operation("aten.mul.Tensor", [tensor(rows, 1024, **facts)] * 2, [tensor(rows, 1024, **facts)])
 
 
-def attention(batch, dtype=FP32, kernel="efficient"):
-    heads = tensor(batch, 12, 128, 64, dtype=dtype)
-    return operation(f"aten._scaled_dot_product_{kernel}_attention.default", [heads] * 3, [heads])
+def attention(batch, dtype=FP32, kernel="efficient", tokens=128, numbers=()):
+    heads = tensor(batch, 12, tokens, 64, dtype=dtype)
+    return operation(f"aten._scaled_dot_product_{kernel}_attention.default", [heads] * 3, [heads], [None, *numbers])
 
 
-def convolution(batch, channels=64, window=3, groups=1, **facts):
+def convolution(batch, channels=64, window=3, groups=1, bias=False, **facts):
     image, result = (tensor(batch, channels, 56, 56, **facts) for _ in range(2))
     weight = tensor(channels, channels // groups, window, window)
     edge = window // 2
-    arguments = [None, 1, 1, edge, edge, 1, 1, False, 0, 0, groups]
-    return operation("aten.convolution.default", [image, weight], [result], arguments)
+    biases = [tensor(channels)] if bias else []
+    arguments = [*([] if bias else [None]), 1, 1, edge, edge, 1, 1, False, 0, 0, groups]
+    return operation("aten.convolution.default", [image, weight, *biases], [result], arguments)
 
 
 def norm(name):
@@ -139,6 +144,64 @@ def test_numbers_that_do_not_lie_side_by_side_take_longer():
     assert device_seconds(images, A100, tf32=False) == device_seconds(plain, A100, tf32=False)
 
 
+def seconds_of(op, gpu=H200):
+    return device_seconds(op, gpu, tf32=False)
+
+
+def test_half_precision_rows_that_are_no_whole_words_are_slow():
+    """As with a vocabulary of 50,257 words."""
+    odd, even = seconds_of(product(8192, 768, 50257, BF16)), seconds_of(product(8192, 768, 50264, BF16))
+    assert odd > 4 * even
+    assert seconds_of(product(8192, 768, 50257)) < 1.1 * seconds_of(product(8192, 768, 50264))
+
+
+def test_how_a_matrix_lies_decides_which_rows_are_odd():
+    weights = tensor(4096, 768, dtype=BF16)
+    lying, transposed = (tensor(768, 4096, dtype=BF16, contiguous=contiguous) for contiguous in (True, False))
+    for left in (lying, transposed):
+        many = replace(left, shape=(left.shape[0] + (not left.contiguous), left.shape[1]))
+        op = operation("aten.mm.default", [many, weights], [tensor(many.shape[0], 768, dtype=BF16)])
+        is_odd = seconds_of(op) > 3 * seconds_of(operation("aten.mm.default", [left, weights], [weights]))
+        assert is_odd == (not left.contiguous)
+
+
+def test_a_longer_sample_takes_attention_longer_by_whole_tiles():
+    def seconds(tokens):
+        return seconds_of(attention(64, BF16, "cudnn", tokens))
+
+    assert seconds(200) == pytest.approx(seconds(256), rel=0.25)
+    assert 3 < seconds(4096) / seconds(2048) < 4.1
+
+
+@pytest.mark.parametrize(("dtype", "kernel"), [(FP32, "efficient"), (BF16, "cudnn")])
+def test_dropout_of_attention_takes_time_and_a_scale_does_not(dtype, kernel):
+    def seconds(*numbers):
+        return seconds_of(attention(256, dtype, kernel, numbers=numbers))
+
+    assert seconds(0.125) == seconds(0.0, 0.125) == seconds() < seconds(0.1) == seconds(0.1, 0.125)
+
+
+def test_types_that_are_mixed_and_tensors_that_are_stretched_take_longer():
+    def sum_of(first, second):
+        return seconds_of(operation("aten.add.Tensor", [first, second], [tensor(10**5, 1024)]))
+
+    full, half, row = tensor(10**5, 1024), tensor(10**5, 1024, dtype=BF16), tensor(1024)
+    assert sum_of(full, half) > 1.2 * sum_of(full, full)
+    assert sum_of(full, row) > sum_of(full, full) * 8 / 12
+
+
+def test_a_copy_to_a_wider_type_takes_longer_than_one_to_a_narrower_one():
+    full, half = tensor(10**5, 1024), tensor(10**5, 1024, dtype=BF16)
+    wider, narrower = (
+        seconds_of(operation("aten._to_copy.default", [a], [b])) for a, b in ((half, full), (full, half))
+    )
+    assert wider > 1.8 * narrower
+
+
+def test_a_bias_costs_a_convolution_a_pass_over_its_result():
+    assert seconds_of(convolution(64, bias=True)) > 1.05 * seconds_of(convolution(64))
+
+
 @pytest.mark.parametrize("name", ["view.default", "t.default", "transpose.int", "detach.default", "slice.Tensor"])
 def test_views_run_nothing_on_the_device_and_little_on_the_host(name):
     view = operation(f"aten.{name}", [tensor(8, 8)], [tensor(8, 8)], eager=True)
@@ -186,3 +249,26 @@ def test_what_may_use_tf32_is_never_slower_for_it_and_never_faster_than_the_memo
         plain, with_tf32 = (device_seconds(operation, gpu, tf32=tf32) for tf32 in (False, True))
         moved = sum(tensor.nbytes for tensor in (*operation.inputs, *operation.outputs))
         assert moved / gpu.bytes_per_second < with_tf32 <= plain
+
+
+KERNELS = json.loads(gzip.decompress((Path(__file__).parent / "data" / "h200_kernels.json.gz").read_bytes()))
+
+
+def recorded(facts):
+    dtype, shape, layout = facts
+    return tensor(
+        *shape, dtype=getattr(torch, dtype), contiguous=layout == "contiguous", channels_last=layout == "channels last"
+    )
+
+
+def test_kernels_take_about_as_long_as_an_h200_took():
+    errors = []
+    for kernel in KERNELS:
+        inputs, outputs = (map(recorded, kernel[side]) for side in ("inputs", "outputs"))
+        op = operation(kernel["name"], inputs, outputs, kernel["arguments"])
+        errors.append(abs(1e3 * device_seconds(op, H200, tf32=kernel["tf32"]) / kernel["milliseconds"] - 1))
+
+    assert len(errors) > 500
+    middle, most = quantiles(errors, n=20)[9], quantiles(errors, n=20)[17]
+    assert middle < 0.15
+    assert most < 0.6

@@ -1,0 +1,58 @@
+"""How much work a convolution is. Seen on an NVIDIA H200 (torch 2.11, 2026-11-15)."""
+
+from __future__ import annotations
+
+from math import prod
+
+from memorymark.catalog import GpuEntry
+from memorymark.prediction.convolution import Convolution
+from memorymark.prediction.operation import Operation
+from memorymark.prediction.work import HALF, Work, half_flops, one_by_one
+
+# Adding the bias is a kernel of its own.
+BIAS_FLOPS = 250.0
+# Torch has kernels of its own for depthwise windows up to this many places.
+SMALL_WINDOW = 25
+
+
+def work_of(op: Operation, gpu: GpuEntry) -> Work:
+    """The work of a convolution, or of its backward pass."""
+    conv = Convolution.of(op)
+    image, weight, result = conv.image, conv.weight, conv.result
+    is_half, passes = image.dtype in HALF, 2 if conv.backward else 1
+    kind = _kind_of(conv)
+    traffic_seconds = passes * (image.nbytes + result.nbytes) / gpu.bytes_per_second
+    if conv.is_depthwise:  # on the plain units; the gradient of the image has as many places as the image
+        places = result.numel + image.numel if conv.backward else result.numel
+        arithmetic_seconds = 2.0 * places * prod(weight.shape[1:]) / gpu.fp32_flops
+    else:
+        # A transposed one's places are the image's.
+        places = passes * min(image.numel // image.shape[1] * weight.shape[0], result.numel)
+        # cuDNN uses TF32 unless told not to; the first layer takes its time for each number, however short it is.
+        rate = half_flops(gpu, image.dtype) if is_half and kind != "stem " else gpu.tf32_flops
+        arithmetic_seconds = 2.0 * places * prod(weight.shape[1:]) / rate
+    if kind == "stem " and is_half:
+        traffic_seconds *= 2
+    has_bias = not conv.backward and len(op.inputs) > 2
+    return Work(
+        f"{kind}convolution{' backward' if conv.backward else ''}",
+        arithmetic_seconds,
+        traffic_seconds,
+        extra_seconds=one_by_one(result.numel, BIAS_FLOPS, gpu) if has_bias else 0.0,
+    )
+
+
+def _kind_of(conv: Convolution) -> str:
+    if conv.is_depthwise:
+        return "depthwise " if conv.window <= SMALL_WINDOW else "large depthwise "
+    if conv.groups > 1:
+        return "grouped "
+    if conv.image.channels_last:
+        return "channels-last "
+    if conv.image.shape[1] < 8:
+        return "stem "
+    if conv.is_pointwise(8):
+        return "pointwise "
+    if min(conv.weight.shape[:2]) < 64:
+        return "narrow "
+    return "half " if conv.image.dtype in HALF else ""

@@ -1,0 +1,51 @@
+"""How much work it is to go through tensors element by element. Seen on an NVIDIA H200 (torch 2.11, 2026-11-15).
+
+Most such kernels read and write several elements at once and are bound by the memory. Those that mix types, stretch a
+smaller tensor or move a window take the elements one by one.
+"""
+
+from __future__ import annotations
+
+from memorymark.catalog import GpuEntry
+from memorymark.prediction.operation import GRADIENTS_MEET, Operation, TensorFacts
+from memorymark.prediction.work import Work, one_by_one
+
+ARITHMETIC = frozenset(
+    {GRADIENTS_MEET, *"add add_ sub sub_ mul mul_ div div_ where addcmul _to_copy copy_".split()},
+)
+# What each element takes: where a smaller tensor is stretched or a type made wider, and where two tensors' types are
+# mixed; those of the image that a window moves over, and of what is padded.
+STRETCHED_FLOPS, MIXED_FLOPS = 190.0, 260.0
+WINDOW_FLOPS = {
+    "max_pool2d_with_indices": 215.0,
+    "max_pool2d_with_indices_backward": 700.0,
+    "constant_pad_nd": 215.0,
+}
+
+
+def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
+    """The work of any operation that is not known to be of another kind."""
+    kind = "elementwise"
+    if any(not (t.contiguous or t.channels_last) for t in op.inputs):
+        kind = "strided elementwise"
+    return Work(kind, 0.0, traffic_seconds, least_seconds=_least_seconds(op, gpu))
+
+
+def _least_seconds(op: Operation, gpu: GpuEntry) -> float:
+    name, tensors = op.base_name, [t for t in op.inputs if t.numel > 1]
+    if not tensors:
+        return 0.0
+    if name in WINDOW_FLOPS:
+        return one_by_one(max(t.numel for t in tensors), WINDOW_FLOPS[name], gpu)
+    if name not in ARITHMETIC:
+        return 0.0
+    result = op.outputs[0] if op.outputs else op.inputs[0]
+    if _is_mixed(tensors):
+        return one_by_one(result.numel, MIXED_FLOPS, gpu)
+    if any(t.numel < result.numel or t.dtype.itemsize < result.dtype.itemsize for t in tensors):
+        return one_by_one(result.numel, STRETCHED_FLOPS, gpu)
+    return 0.0
+
+
+def _is_mixed(tensors: list[TensorFacts]) -> bool:
+    return len({t.dtype for t in tensors if t.dtype.is_floating_point}) > 1

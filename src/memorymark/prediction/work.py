@@ -1,0 +1,35 @@
+"""What an operation asks of a GPU, before it is known how well its kernels use the GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from memorymark.catalog import GpuEntry
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kind of work, and the seconds that its arithmetic and its memory traffic would take at full rate.
+
+    ``extra_seconds`` come on top, however well the rest does; ``least_seconds`` it takes in any case.
+    """
+
+    kind: str
+    arithmetic_seconds: float
+    traffic_seconds: float
+    extra_seconds: float = 0.0
+    least_seconds: float = 0.0
+
+
+def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
+    """Tensor cores before Ampere know fp16 but not bf16."""
+    return gpu.fp32_flops if dtype == torch.bfloat16 and gpu.capability < (8, 0) else gpu.half_flops
+
+
+def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:
+    """Seconds where each element takes its time, however short it is: as much as so many operations."""
+    return elements * flops / gpu.fp32_flops
