@@ -20,6 +20,7 @@ from memorymark.render.terminal import (
     print_prediction_check,
     print_trial,
 )
+from memorymark.render.words import prediction_notes
 from memorymark.search import find_maximum
 from memorymark.trial import Failure, Trial
 from memorymark.units import MIB, format_bytes
@@ -343,3 +344,16 @@ def test_the_verdict_on_the_backward_pass(ratio, verdict, shown):
 
     assert f"{ratio:.2f}x at batch 8" in report
     assert f"{verdict}: " in report
+
+
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        ("NVIDIA H200", "memory may be off by 2 %, speed by 30 % (docs/benchmarks.md)"),
+        ("NVIDIA A10", "memory may be off by 3 %, speed by 45 %; on an H200 by less (docs/benchmarks.md)"),
+    ],
+)
+def test_how_far_a_prediction_may_be_off_is_that_of_its_gpu(predicted, gpu, said):
+    (note,) = prediction_notes(replace(predicted.info, device_name=gpu, unknown_operations=()))
+
+    assert note == f"Predicted, nothing was run: {said}."
