@@ -21,8 +21,8 @@ RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
 COSTS: dict[str, tuple[float, float]] = {
     "fp32 product": (1.13, 1.0),
     "tensor-core product": (1.0, 1.2),
-    "product of odd width": (10.5, 0.0),
-    "product with odd rows": (7.0, 0.0),
+    "product of odd width": (0.71, 0.0),
+    "product with odd rows": (0.47, 0.0),
     "fp32 attention": (2.07, 1.2),
     "fp32 attention backward": (2.3, 1.2),
     "half attention": (1.3, 2.5),
@@ -168,12 +168,12 @@ def _product(op: Operation, gpu: GpuEntry, traffic_seconds: float, *, tf32: bool
     left, right = op.inputs[-2], op.inputs[-1]
     flops = _product_flops(left, right, gpu)
     if right.dtype in HALF:
-        kind = "tensor-core product"
-        if right.shape[-1] % ALIGNED:
-            kind = "product of odd width"
-        elif _row(left) % ALIGNED or _row(right) % ALIGNED:
-            kind = "product with odd rows"
-        return Work(kind, flops / half_flops(gpu, right.dtype), traffic_seconds)
+        at_full_rate = flops / half_flops(gpu, right.dtype)
+        if right.shape[-1] % ALIGNED or _row(left) % ALIGNED or _row(right) % ALIGNED:
+            # Bound by how fast the plain units fetch elements one by one.
+            kind = "product of odd width" if right.shape[-1] % ALIGNED else "product with odd rows"
+            return Work(kind, flops / gpu.fp32_flops, traffic_seconds, least_seconds=at_full_rate)
+        return Work("tensor-core product", at_full_rate, traffic_seconds)
     if tf32 and gpu.tf32_flops > gpu.fp32_flops:
         return Work("tensor-core product", flops / gpu.tf32_flops, traffic_seconds)
     return Work("fp32 product", flops / gpu.fp32_flops, traffic_seconds)
