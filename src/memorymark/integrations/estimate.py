@@ -22,6 +22,7 @@ from memorymark.trace import Phase
 STEPS = 3
 MAX_BATCH = 2**24
 NO_LIMIT = 2**62
+MOST_INSIDE = 2
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class ScaledStep:
             if size > 0:
                 alive[key] = number
                 self._script.append(number)
-                if recording.events[index + 1 : index + 2] == [(key, -size)]:
+                if _is_scratch(recording.events, index):
                     self._brief.add(number)
                 number += 1
             elif key in alive:
@@ -150,6 +151,22 @@ class ScaledStep:
         rest = sorted((number for numbers in by_size.values() for number in numbers), key=self._sizes.__getitem__)
         for (_, position), number in zip(sorted(unlinked, reverse=True), reversed(rest), strict=False):
             self._script[position] = -1 - number
+
+
+def _is_scratch(events: list[tuple[int, int]], index: int) -> bool:
+    """Whether a block is gone before anything else comes or goes, but for what came and went meanwhile.
+
+    A kernel's own: a reduction takes space for its sums and, inside of that, a few bytes for a counter.
+    """
+    key, inside = events[index][0], set[int]()
+    for other, size in events[index + 1 : index + 2 + 2 * MOST_INSIDE]:
+        if size > 0:
+            inside.add(other)
+        elif other in inside:
+            inside.remove(other)
+        else:
+            return other == key and not inside
+    return False
 
 
 def _growing(recording: StepRecording) -> list[bool]:
