@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import memorymark as mm
 from advices import advice, option
 from command_line import run_here
 from memorymark.advice import Refused
@@ -73,3 +74,12 @@ def test_files_and_make_targets_that_are_named_exist(path):
     makefile = (ROOT / "Makefile").read_text()
     assert [name for name in re.findall(r"`make ([a-z-]+)`", text) if f"\n{name}:" not in makefile] == []
     assert [name for name in re.findall(r"`?((?:benchmarks|tests)/\w+\.py)", text) if not (ROOT / name).exists()] == []
+
+
+def test_the_example_of_the_dashboard_is_what_the_prediction_says():
+    example = (ROOT / "web" / "src" / "layout" / "WhatYouGet.tsx").read_text()
+    found = mm.analyze("bert", gpu="a10")
+
+    assert f"Maximum, batch {found.max_batch_size}" in example
+    assert f"Batch {found.recommended.batch_size} trains" in example
+    assert f"{found.speedup:.2f}x faster" in example

@@ -27,7 +27,7 @@ def main() -> None:
     gpu = match_gpu(analysis.info.device_name)
     analysis = replace(analysis, info=replace(analysis.info, sample="128 tokens"), price=gpu.price if gpu else None)
     console = Console(record=True, width=112, highlight=False, file=StringIO(), force_terminal=True)
-    terminal._console = lambda: console
+    terminal.make_console = lambda: console
     terminal.print_analysis(analysis)
     console.save_svg(str(ROOT / "docs/images/report.svg"), title="memorymark analyze bert --memory-gib 21.7")
 

@@ -47,7 +47,7 @@ def test_from_the_form_to_the_code_of_another_option(open_page, client, tmp_path
     options = page.get_by_role("radio")
     expect(options).to_have_count(len(found["options"]))
     expect(options.first).to_be_checked()
-    expect(page.get_by_text("1.0x")).to_be_visible()
+    expect(page.get_by_text("1.0x", exact=True)).to_be_visible()
     expect(page.get_by_text(found["options"][0]["learning_rate"])).to_be_visible()
     require_accessible(page)
 
