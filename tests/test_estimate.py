@@ -94,6 +94,13 @@ def test_scratch_of_a_reduction_with_its_counter_inside_grows_only_to_its_limit(
     assert sizes["summed"].peak_allocated_bytes >= 64 * MIB
 
 
+def test_what_is_larger_than_any_scratch_grows_however_soon_it_is_gone():
+    """As the probabilities of a batch of which somebody asks for the largest."""
+    events = [(1, 40 * MIB), (2, 4), (2, -4), (1, -40 * MIB)]
+    seen = step(events=events, marks=[("forward", len(events))], scratch_limit_bytes=8 * MIB)
+    assert ScaledStep(seen).replay(64).peak_allocated_bytes >= 640 * MIB
+
+
 def test_an_output_that_lives_until_the_next_one_is_there_counts_twice():
     recording = step(before={1: 20 * MIB}, events=[(2, 20 * MIB), (1, -20 * MIB)])
     assert ScaledStep(recording).replay(8).peak_allocated_bytes == 2 * 40 * MIB

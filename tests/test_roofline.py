@@ -163,7 +163,7 @@ def test_how_a_matrix_lies_decides_which_rows_are_odd():
     weights = tensor(4096, 768, dtype=BF16)
     lying, transposed = (tensor(768, 4096, dtype=BF16, contiguous=contiguous) for contiguous in (True, False))
     for left in (lying, transposed):
-        many = replace(left, shape=(left.shape[0] + (not left.contiguous), left.shape[1]))
+        many = replace(left, shape=(left.shape[0] + 1, left.shape[1]))
         op = operation("aten.mm.default", [many, weights], [tensor(many.shape[0], 768, dtype=BF16)])
         is_odd = seconds_of(op) > 3 * seconds_of(operation("aten.mm.default", [left, weights], [weights]))
         assert is_odd == (not left.contiguous)
@@ -178,11 +178,34 @@ def test_a_longer_sample_takes_attention_longer_by_whole_tiles():
 
 
 @pytest.mark.parametrize(("dtype", "kernel"), [(FP32, "efficient"), (BF16, "cudnn")])
-def test_dropout_of_attention_takes_time_and_a_scale_does_not(dtype, kernel):
+def test_dropout_of_attention_takes_time(dtype, kernel):
     def seconds(*numbers):
         return seconds_of(attention(256, dtype, kernel, numbers=numbers))
 
-    assert seconds(0.125) == seconds(0.0, 0.125) == seconds() < seconds(0.1) == seconds(0.1, 0.125)
+    assert seconds(0.0) == seconds() < seconds(0.1)
+
+
+def test_attention_of_another_shape_is_no_error():
+    rows = tensor(8, 128, 64)
+    assert seconds_of(operation("aten._native_multi_head_attention.default", [rows] * 3, [rows])) > 0
+
+
+def test_a_copy_into_a_tensor_takes_as_long_as_one_into_a_new_one():
+    full, half = tensor(10**5, 1024), tensor(10**5, 1024, dtype=BF16)
+    new, there = (
+        seconds_of(operation(f"aten.{name}.default", inputs, [half]))
+        for name, inputs in (("_to_copy", [full]), ("copy_", [half, full]))
+    )
+    assert new <= there < 1.5 * new
+
+
+def test_a_transposed_convolution_counts_the_places_of_its_image():
+    image, weight, result = tensor(64, 512, 28, 28), tensor(512, 64, 3, 3), tensor(64, 64, 28, 28)
+    arguments = [None, 1, 1, 1, 1, 1, 1, True, 0, 0, 1]
+    narrowing = operation("aten.convolution.default", [image, weight], [result], arguments)
+    weight = tensor(64, 512, 3, 3)
+    the_same = operation("aten.convolution.default", [image, weight], [result], [*arguments[:7], False, *arguments[8:]])
+    assert seconds_of(narrowing) == pytest.approx(seconds_of(the_same), rel=0.01)
 
 
 def test_types_that_are_mixed_and_tensors_that_are_stretched_take_longer():
@@ -191,7 +214,7 @@ def test_types_that_are_mixed_and_tensors_that_are_stretched_take_longer():
 
     full, half, row = tensor(10**5, 1024), tensor(10**5, 1024, dtype=BF16), tensor(1024)
     assert sum_of(full, half) > 1.2 * sum_of(full, full)
-    assert sum_of(full, row) > sum_of(full, full) * 8 / 12
+    assert sum_of(full, row) > 1.3 * sum_of(full, full) * 8 / 12
 
 
 def test_a_copy_to_a_wider_type_takes_longer_than_one_to_a_narrower_one():

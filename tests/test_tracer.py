@@ -371,3 +371,13 @@ def test_operations_of_the_forward_pass_are_told_from_those_of_autograd():
         loss.backward()
     assert all(op.eager for op in trace.operations[:end])
     assert not any(op.eager for op in trace.operations[end:] if op.name.startswith("aten"))
+
+
+@pytest.mark.parametrize(("dropout", "floats"), [(0.0, []), (0.1, [0.1])])
+def test_of_attentions_numbers_only_the_share_that_is_dropped_is_kept(dropout, floats):
+    with tracing_for(HOPPER) as tracer:
+        heads = torch.randn(2, 4, 16, 64, dtype=torch.bfloat16, requires_grad=True)
+        trace = tracer.start()
+        nn.functional.scaled_dot_product_attention(heads, heads, heads, dropout_p=dropout, scale=0.3)
+    (attention,) = [op for op in trace.operations if "attention" in op.name]
+    assert [argument for argument in attention.arguments if isinstance(argument, float) and argument] == floats

@@ -20,6 +20,7 @@ from memorymark.workload import Batch, Workload
 OnPhase = Callable[[Phase], None]
 AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 LEARNING_RATE = 1e-5
+_has_compiled = False
 
 
 class TrainingStep:
@@ -138,9 +139,12 @@ def compiled(model: nn.Module) -> Callable[..., Any]:
     """The model compiled as in a fresh process.
 
     Where a model of the same class was compiled before at another batch size, torch would compile this one for sizes
-    that vary, into slower code.
+    that vary, into slower code. What else this process has compiled is then compiled anew when it is next called.
     """
-    torch.compiler.reset()
+    global _has_compiled
+    if _has_compiled:
+        torch.compiler.reset()
+    _has_compiled = True
     return torch.compile(model)
 
 

@@ -262,6 +262,39 @@ def test_a_compiler_that_fails_costs_no_advice():
     assert (("bf16", "fused", "compile"), "the compiler crashed.") in [(one.changes, one.why) for one in found.refused]
 
 
+def test_a_compiler_that_fails_in_this_process_costs_no_advice_either():
+    class Crashing(Probe):
+        def measure(self, batch_size):
+            if self._request.recipe.compile:
+                raise RuntimeError("backend='inductor' raised:\nand more")
+            return super().measure(batch_size)
+
+    class Broken(Machine):
+        def open(self, request, **options):
+            return Crashing(self, request, super().open(request, **options).info.source)
+
+    found = ask(Broken(lambda _: GIB, lambda _: 100 * MIB, by_precision), try_compile=True)
+
+    assert found.best.changes == ("bf16", "fused")
+    assert "backend='inductor' raised:" in [one.why for one in found.refused]
+
+
+def test_a_way_that_never_fits_is_given_up_at_batch_1():
+    class Full(Machine):
+        def open(self, request, **options):
+            probe = super().open(request, **options)
+            if probe.info.source == "measured" and request.recipe.precision == "bf16":
+                probe._machine = replace(self, fixed_bytes=lambda _: 200 * GIB)
+            return probe
+
+    heard = []
+    ask(Full(lambda _: GIB, lambda _: 30 * GIB, by_precision), heard=heard, batch_size=1)
+
+    failed = [event.trial.batch_size for event in heard if isinstance(event, TrialFinished) and not event.trial.fits]
+    assert failed
+    assert failed.count(1) <= 3  # once for each way
+
+
 def test_for_a_gpu_that_is_named_nothing_is_run():
     machine = roomy()
 

@@ -18,7 +18,9 @@ WORTH_RUNNING = 0.85
 # What a batch of other size must gain to be preferred.
 GAINS = 1.02
 # A batch that turned out too large is made smaller by what it took, or by a fixed part where that is not known.
-SMALLER, SMALLER_UNSEEN, TRIES = 0.98, 0.8, 6
+SMALLER, SMALLER_UNSEEN, TRIES, TRIES_COMPILED = 0.98, 0.8, 6, 2
+# What a step may fail with. In this process that is whatever torch's compiler raises.
+FAILURES = (UsageError, WorkerError, DoesNotFitError, RuntimeError)
 # Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
 AS_FAST = 0.97
 # No other size is compiled for where this long would be passed with it.
@@ -41,11 +43,15 @@ class Confirming:
         confirmed: list[Option] = []
         ranked = sorted(options, key=lambda option: -option.samples_per_second) if now is not None else options
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
+        best_predicted = 0.0
         for option in ranked:
-            runs = len(_runs(confirmed))
-            is_near = now is None or option.samples_per_second >= WORTH_RUNNING * ranked[0].samples_per_second
+            runs, predicted_speed = len(_runs(confirmed)), option.samples_per_second
+            is_near = now is None or predicted_speed >= WORTH_RUNNING * best_predicted
             if runs == 0 or (runs < wanted and is_near):
-                confirmed += [run] if (run := self._run(option)) is not None else []
+                run = self._run(option)
+                if run is not None:
+                    best_predicted = max(best_predicted, predicted_speed)
+                    confirmed.append(run)
             else:
                 confirmed.append(option)
         best = max(_runs(confirmed), key=_speed_of, default=None)
@@ -54,7 +60,7 @@ class Confirming:
     def _measure_today(self) -> Trial | None:
         self._inquiry.tell("confirm", f"running today's training at batch {self._inquiry.question.current_batch_size}")
         with self._inquiry.opened(self._inquiry.question.request) as probe:
-            if probe.info.device_kind != "cuda":
+            if probe.info.device_kind != "cuda" or probe.info.source != "measured":
                 return None  # the driver knows a GPU that this torch cannot use
             self._inquiry.info = replace(probe.info, unknown_operations=self._inquiry.info.unknown_operations)
             trial = self._inquiry.measured(probe, self._inquiry.question.current_batch_size)
@@ -65,8 +71,8 @@ class Confirming:
         self._inquiry.tell("confirm", f"running {option.title}")
         try:
             trial = self._best_trial(option)
-        except (UsageError, WorkerError, DoesNotFitError) as error:
-            self._inquiry.refuse(option.changes, str(error))
+        except FAILURES as error:
+            self._inquiry.refuse(option.changes, str(error).partition("\n")[0])
             return None
         if trial is None:
             self._inquiry.refuse(option.changes, "does not run within the margin of memory.")
@@ -76,13 +82,15 @@ class Confirming:
     def _best_trial(self, option: Option) -> Trial | None:
         """The option at its batch, or a smaller one that fits."""
         batch_size = option.batch_size
-        for _ in range(TRIES):
+        for _ in range(TRIES_COMPILED if option.recipe.compile else TRIES):
             # Opened for each size, because compiled code is made for one.
             with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 if self._is_safe(trial, probe):
                     return trial
                 part = self._safe_bytes(probe) / trial.peak_reserved_bytes if trial.fits else SMALLER_UNSEEN
+            if batch_size == 1:
+                break
             batch_size = max(int(SMALLER * min(part, 1) * batch_size), 1)
         return None
 
@@ -105,7 +113,7 @@ class Confirming:
             with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 return trial if self._is_safe(trial, probe) else None
-        except (UsageError, WorkerError, DoesNotFitError):
+        except FAILURES:
             return None
 
     def _is_safe(self, trial: Trial, probe: Probe) -> bool:
@@ -164,8 +172,9 @@ class Confirming:
         for size in (quarter, whole):
             took = (time.perf_counter() - start) / len(trials)
             is_late = took * (len(trials) + 1) > COMPILING_SECONDS
-            falls = max(trials, key=speed) is not trials[0]  # towards smaller sizes it gets faster, not slower
-            if is_late or size < self._effective_batch or (size == whole and falls):
+            # Towards smaller sizes it gets faster, or half of the batch was already too large.
+            too_large = max(trials, key=speed) is not trials[0] or trials[0].batch_size < half
+            if is_late or size < self._effective_batch or (size == whole and too_large):
                 continue
             self._inquiry.tell("confirm", f"compiling for batch {size}")
             trials += [other] if (other := self._other_size(found, size)) is not None else []

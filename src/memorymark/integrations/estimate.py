@@ -105,7 +105,7 @@ class ScaledStep:
         if not self._grows[number]:
             return size
         grown = ceil(size * factor)
-        return min(grown, max(size, self._scratch_limit)) if number in self._brief else grown
+        return min(grown, self._scratch_limit) if number in self._brief else grown
 
     def _write_script(self, recording: StepRecording) -> set[int]:
         """Gives the keys of what was there before and is freed in the step."""
@@ -119,7 +119,7 @@ class ScaledStep:
             if size > 0:
                 alive[key] = number
                 self._script.append(number)
-                if _is_scratch(recording.events, index):
+                if size <= self._scratch_limit and _is_scratch(recording.events, index):
                     self._brief.add(number)
                 number += 1
             elif key in alive:

@@ -24,7 +24,7 @@ def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
     flops = 4.0 * heads * _to_tiles(rows) * _to_tiles(columns) * query.shape[3] * (2.5 if backward else 1.0)
     precision = "half" if is_half else "fp32"
     masked = "masked " if is_half and "efficient" in op.name else ""  # the others take no mask, or a whole one
-    drawn = heads * rows * columns if _drops_out(op, backward=backward) else 0
+    drawn = heads * rows * columns if _drops_out(op) else 0
     return Work(
         f"{masked}{precision} attention{' backward' if backward else ''}",
         flops / rate,
@@ -33,13 +33,9 @@ def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
     )
 
 
-def _drops_out(op: Operation, *, backward: bool) -> bool:
-    """Whether there is dropout: its share is the first number with a point, unless that is the scale of the scores."""
-    numbers = [argument for argument in op.arguments if isinstance(argument, float)]
-    if not numbers:
-        return False
-    is_scale = len(numbers) == 1 and not backward and abs(numbers[0] - op.inputs[0].shape[-1] ** -0.5) < 1e-6
-    return not is_scale and 0 < numbers[0] < 1
+def _drops_out(op: Operation) -> bool:
+    """Whether there is dropout: its share is the one argument with a point."""
+    return any(isinstance(argument, float) and argument > 0 for argument in op.arguments)
 
 
 def _to_tiles(size: int) -> int:

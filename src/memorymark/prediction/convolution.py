@@ -17,6 +17,7 @@ class Convolution:
     result: TensorFacts
     strides: tuple[int, ...]
     groups: int
+    transposed: bool
     backward: bool
 
     @classmethod
@@ -32,6 +33,8 @@ class Convolution:
             result=op.inputs[0] if backward else op.outputs[0],
             strides=tuple(op.arguments[start : start + dims]),
             groups=int(op.arguments[-4] if backward else op.arguments[-1]),
+            # After strides, padding and dilation; some operators write a number once that holds for every axis.
+            transposed=next(argument for argument in op.arguments if isinstance(argument, bool)),
             backward=backward,
         )
 

@@ -23,11 +23,12 @@ def work_of(op: Operation, gpu: GpuEntry) -> Work:
     kind = _kind_of(conv)
     traffic_seconds = passes * (image.nbytes + result.nbytes) / gpu.bytes_per_second
     if conv.is_depthwise:  # on the plain units; the gradient of the image has as many places as the image
-        places = result.numel + image.numel if conv.backward else result.numel
+        seen = image.numel if conv.transposed else result.numel
+        places = result.numel + image.numel if conv.backward else seen
         arithmetic_seconds = 2.0 * places * prod(weight.shape[1:]) / gpu.fp32_flops
     else:
-        # A transposed one's places are the image's.
-        places = passes * min(image.numel // image.shape[1] * weight.shape[0], result.numel)
+        # The weight of a transposed one is laid out by the image's channels, and its places are the image's.
+        places = passes * (image.numel if conv.transposed else result.numel)
         # cuDNN uses TF32 unless told not to; the first layer takes its time for each number, however short it is.
         rate = half_flops(gpu, image.dtype) if is_half and kind != "stem " else gpu.tf32_flops
         arithmetic_seconds = 2.0 * places * prod(weight.shape[1:]) / rate

@@ -40,6 +40,8 @@ def _least_seconds(op: Operation, gpu: GpuEntry) -> float:
     if name not in ARITHMETIC:
         return 0.0
     result = op.outputs[0] if op.outputs else op.inputs[0]
+    if name == "copy_":
+        tensors = [t for t in op.inputs[1:] if t.numel > 1]  # the first is only written
     if _is_mixed(tensors):
         return one_by_one(result.numel, MIXED_FLOPS, gpu)
     if any(t.numel < result.numel or t.dtype.itemsize < result.dtype.itemsize for t in tensors):

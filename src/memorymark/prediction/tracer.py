@@ -92,7 +92,9 @@ class Tracer(TorchDispatchMode):
                 for f, t in zip(made_facts, outputs, strict=True)
                 if f.storage >= first_new and t.dim() > 0
             }
-            arguments = tuple(leaf for leaf in leaves if leaf is None or isinstance(leaf, (bool, int, float)))
+            # Without the scale of attention's scores, which could not be told from the share that is dropped out.
+            given = tree_leaves((args, {name: value for name, value in kwargs.items() if name != "scale"}))
+            arguments = tuple(leaf for leaf in given if leaf is None or isinstance(leaf, (bool, int, float)))
             storages = list(made.items())
             if func is torch.ops.aten.native_dropout.default:
                 storages.reverse()  # the kernel asks for the mask first

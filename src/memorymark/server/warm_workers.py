@@ -157,7 +157,7 @@ class Lease:
     def __init__(self) -> None:
         self._workers: WarmWorkers | None = None
         self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
+        self._in_use: list[WorkerProcess] = []
         self.stopped: str | None = None
 
     def of(self, workers: WarmWorkers) -> Lease:
@@ -171,7 +171,7 @@ class Lease:
             raise StoppedError("stopped before it began.")
         worker = self._workers.take(lambda: self.stopped is not None)
         with self._lock:
-            self._worker = worker
+            self._in_use.append(worker)
             if self.stopped is not None:
                 worker.interrupt()
         return worker
@@ -179,20 +179,20 @@ class Lease:
     def give_back(self, worker: WorkerProcess) -> None:
         """Returns the worker; nobody can stop it any more."""
         with self._lock:
-            self._worker = None
+            self._in_use = [one for one in self._in_use if one is not worker]
         if self._workers is not None:
             self._workers.give_back(worker)
 
     def stop(self, reason: str) -> None:
-        """Ends the worker, and so the job; the first reason counts."""
+        """Ends the workers, and so the job; the first reason counts."""
         with self._lock:
             if self.stopped is None:
                 self.stopped = reason
-            if self._worker is not None:
-                self._worker.interrupt()
+            for worker in self._in_use:
+                worker.interrupt()
 
     @property
     def pid(self) -> int | None:
-        """The process id of the worker in use."""
-        worker = self._worker
-        return worker.process.pid if worker is not None else None
+        """The process id of the worker that was taken last and is still in use."""
+        in_use = self._in_use
+        return in_use[-1].process.pid if in_use else None
