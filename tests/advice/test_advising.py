@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 import memorymark as mm
-from memorymark.advice import advising, confirming, inquiry
+from memorymark.advice import advising, compiling, inquiry
 from memorymark.advice.screening import least_bytes, split
 from memorymark.advice.script import script_for
 from memorymark.catalog import find_gpu
@@ -226,7 +226,7 @@ def test_compiled_code_is_run_at_the_sizes_that_may_suit_it(speeds, today, tried
 
 
 def test_a_slow_compiler_is_asked_once(monkeypatch):
-    monkeypatch.setattr(confirming, "COMPILING_SECONDS", 0.0)
+    monkeypatch.setattr(compiling, "COMPILING_SECONDS", 0.0)
     machine = roomy()
     ask(machine, try_compile=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from memorymark.advice.advice import Advice, Option
+from memorymark.advice.compiling import Compiling
 from memorymark.advice.confirming import Confirming
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import Screening
@@ -28,7 +29,7 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         if inquiry.gpu is not None:
             measured, options = confirming.confirm(now, options)
         inquiry.close_eager()
-        options += confirming.compiled(options, measured)
+        options += Compiling(inquiry, confirming).options(options, measured)
     finally:
         inquiry.close()
     options = [option for option in options if not _loses(inquiry, option, now, measured)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from memorymark.advice.advice import Option, with_measured
-from memorymark.advice.changes import CHANGES
-from memorymark.advice.inquiry import Inquiry, named, speed
+from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.errors import DoesNotFitError, UsageError, WorkerError
 from memorymark.probe import Probe
 from memorymark.trial import Trial
@@ -21,12 +19,6 @@ GAINS = 1.02
 SMALLER, SMALLER_UNSEEN, TRIES, TRIES_COMPILED = 0.98, 0.8, 6, 2
 # What a step may fail with. In this process that is whatever torch's compiler raises.
 FAILURES = (UsageError, WorkerError, DoesNotFitError, RuntimeError)
-# Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
-AS_FAST = 0.97
-# No other size is compiled for where this long would be passed with it.
-COMPILING_SECONDS = 160.0
-# Of sizes that are as fast as this, the smallest is enough.
-SMALLER_IS_AS_FAST = 1.01
 
 
 class Confirming:
@@ -45,16 +37,16 @@ class Confirming:
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
         best_predicted = 0.0
         for option in ranked:
-            runs, predicted_speed = len(_runs(confirmed)), option.samples_per_second
+            runs, predicted_speed = len(runs_of(confirmed)), option.samples_per_second
             is_near = now is None or predicted_speed >= WORTH_RUNNING * best_predicted
             if runs == 0 or (runs < wanted and is_near):
-                run = self._run(option)
+                run = self.run(option)
                 if run is not None:
                     best_predicted = max(best_predicted, predicted_speed)
                     confirmed.append(run)
             else:
                 confirmed.append(option)
-        best = max(_runs(confirmed), key=_speed_of, default=None)
+        best = max(runs_of(confirmed), key=speed_of, default=None)
         return measured, [self._with_larger_batch(one) if one is best else one for one in confirmed]
 
     def _measure_today(self) -> Trial | None:
@@ -66,7 +58,7 @@ class Confirming:
             trial = self._inquiry.measured(probe, self._inquiry.question.current_batch_size)
         return trial if trial.fits else None
 
-    def _run(self, option: Option) -> Option | None:
+    def run(self, option: Option) -> Option | None:
         """The option as it runs; ``None``, and the reason kept, if it does not."""
         self._inquiry.tell("confirm", f"running {option.title}")
         try:
@@ -102,12 +94,12 @@ class Confirming:
         larger = min(2 * smaller.batch_size, option.max_batch_size or 0)
         if larger <= 1.3 * smaller.batch_size:
             return option
-        trial = self._other_size(option, larger)
+        trial = self.run_at(option, larger)
         if trial is None or speed(trial) < GAINS * speed(smaller):
             return option
         return with_measured(option, trial, self._predicted(option, larger))
 
-    def _other_size(self, option: Option, batch_size: int) -> Trial | None:
+    def run_at(self, option: Option, batch_size: int) -> Trial | None:
         """A run of the option at another size; ``None`` if that does not work, which takes nothing from the option."""
         try:
             with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
@@ -131,70 +123,12 @@ class Confirming:
             trial = probe.measure(batch_size)
         return trial if trial.fits else None
 
-    def compiled(self, options: list[Option], measured: Trial | None) -> list[Option]:
-        """The best option with torch.compile, which can only be run, in a worker of its own."""
-        if not self._inquiry.question.try_compile or self._inquiry.today.recipe.compile or not options:
-            return []
-        if measured is None or self._inquiry.info.device_kind != "cuda":
-            if self._inquiry.info.device_kind == "cuda":
-                self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
-            return []
-        runs = _runs(options)
-        fastest = max(map(_speed_of, runs), default=0.0)
-        best = max(
-            (option for option in runs if _speed_of(option) >= AS_FAST * fastest),
-            key=lambda option: (_free_changes(option), _speed_of(option)),
-            default=None,
-        )
-        if best is None:
-            return []
-        option = replace(
-            best,
-            changes=(*named(best), "compile"),
-            recipe=replace(best.recipe, compile=True),
-            predicted=None,
-            measured=None,
-            max_batch_size=None,
-            at_todays_batch=None,
-        )
-        return self._at_its_best_size(option)
 
-    def _at_its_best_size(self, option: Option) -> list[Option]:
-        """A compiled option at half, a quarter or all of its batch: such code is at its best with smaller ones."""
-        whole, start = option.batch_size, time.perf_counter()
-        half, quarter = whole // 2, whole // 4
-        if option.accumulation_steps > 1 or half < self._effective_batch:
-            return [found] if (found := self._run(option)) is not None else []
-        found = self._run(replace(option, batch_size=half))
-        if found is None or found.measured is None:
-            return []
-        trials = [found.measured]
-        for size in (quarter, whole):
-            took = (time.perf_counter() - start) / len(trials)
-            is_late = took * (len(trials) + 1) > COMPILING_SECONDS
-            # Towards smaller sizes it gets faster, or half of the batch was already too large.
-            too_large = max(trials, key=speed) is not trials[0] or trials[0].batch_size < half
-            if is_late or size < self._effective_batch or (size == whole and too_large):
-                continue
-            self._inquiry.tell("confirm", f"compiling for batch {size}")
-            trials += [other] if (other := self._other_size(found, size)) is not None else []
-        enough = max(map(speed, trials)) / SMALLER_IS_AS_FAST
-        smallest = min((trial for trial in trials if speed(trial) >= enough), key=lambda trial: trial.batch_size)
-        return [with_measured(found, smallest, None)]
-
-    @property
-    def _effective_batch(self) -> int:
-        question = self._inquiry.question
-        return question.current_batch_size * question.request.recipe.accumulation_steps
-
-
-def _runs(options: list[Option]) -> list[Option]:
+def runs_of(options: list[Option]) -> list[Option]:
+    """Those that were run."""
     return [option for option in options if option.measured is not None]
 
 
-def _free_changes(option: Option) -> int:
-    return sum(CHANGES[change].level == 0 for change in named(option))
-
-
-def _speed_of(option: Option) -> float:
+def speed_of(option: Option) -> float:
+    """Samples per second, as they were measured if they were."""
     return option.samples_per_second

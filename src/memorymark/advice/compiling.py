@@ -1,0 +1,86 @@
+"""Compiling: the best option with torch.compile, which cannot be predicted and is only run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from memorymark.advice.advice import Option, with_measured
+from memorymark.advice.changes import CHANGES
+from memorymark.advice.confirming import Confirming, runs_of, speed_of
+from memorymark.advice.inquiry import Inquiry, named, speed
+from memorymark.trial import Trial
+
+# Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
+AS_FAST = 0.97
+# No other size is compiled for where this long would be passed with it.
+COMPILING_SECONDS = 160.0
+# Of sizes that are as fast as this, the smallest is enough.
+SMALLER_IS_AS_FAST = 1.01
+
+
+class Compiling:
+    """Runs the best of what ran once more, compiled."""
+
+    def __init__(self, inquiry: Inquiry, confirming: Confirming) -> None:
+        self._inquiry, self._confirming = inquiry, confirming
+
+    def options(self, options: list[Option], measured: Trial | None) -> list[Option]:
+        """The best of the options, compiled; none where nothing can be compiled, or it fails."""
+        if not self._inquiry.question.try_compile or self._inquiry.today.recipe.compile or not options:
+            return []
+        if measured is None or self._inquiry.info.device_kind != "cuda":
+            if self._inquiry.info.device_kind == "cuda":
+                self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
+            return []
+        runs = runs_of(options)
+        fastest = max(map(speed_of, runs), default=0.0)
+        best = max(
+            (option for option in runs if speed_of(option) >= AS_FAST * fastest),
+            key=lambda option: (_free_changes(option), speed_of(option)),
+            default=None,
+        )
+        if best is None:
+            return []
+        option = replace(
+            best,
+            changes=(*named(best), "compile"),
+            recipe=replace(best.recipe, compile=True),
+            predicted=None,
+            measured=None,
+            max_batch_size=None,
+            at_todays_batch=None,
+        )
+        return self._at_its_best_size(option)
+
+    def _at_its_best_size(self, option: Option) -> list[Option]:
+        """A compiled option at half, a quarter or all of its batch: such code is at its best with smaller ones."""
+        whole, start = option.batch_size, time.perf_counter()
+        half, quarter = whole // 2, whole // 4
+        if option.accumulation_steps > 1 or half < self._effective_batch:
+            return [found] if (found := self._confirming.run(option)) is not None else []
+        found = self._confirming.run(replace(option, batch_size=half))
+        if found is None or found.measured is None:
+            return []
+        trials = [found.measured]
+        for size in (quarter, whole):
+            took = (time.perf_counter() - start) / len(trials)
+            is_late = took * (len(trials) + 1) > COMPILING_SECONDS
+            # Towards smaller sizes it gets faster, or half of the batch was already too large.
+            too_large = max(trials, key=speed) is not trials[0] or trials[0].batch_size < half
+            if is_late or size < self._effective_batch or (size == whole and too_large):
+                continue
+            self._inquiry.tell("confirm", f"compiling for batch {size}")
+            trials += [other] if (other := self._confirming.run_at(found, size)) is not None else []
+        enough = max(map(speed, trials)) / SMALLER_IS_AS_FAST
+        smallest = min((trial for trial in trials if speed(trial) >= enough), key=lambda trial: trial.batch_size)
+        return [with_measured(found, smallest, None)]
+
+    @property
+    def _effective_batch(self) -> int:
+        question = self._inquiry.question
+        return question.current_batch_size * question.request.recipe.accumulation_steps
+
+
+def _free_changes(option: Option) -> int:
+    return sum(CHANGES[change].level == 0 for change in named(option))
