@@ -26,9 +26,10 @@ from memorymark.own import OwnRequest
 from memorymark.site import Site
 from memorymark.trial import Trial
 from memorymark.units import GIB
-from memorymark.validation import PredictionCheck, validate_prediction
+from memorymark.validation import PredictionCheck, predict_beside, validate_prediction
 from memorymark.workload import Workload
 from own_nets import encoder
+from prediction import TIMED_FROM
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "h200_any_model.json"
 RECORDED_GPU = "h200"
@@ -78,10 +79,8 @@ def against_record(request: mm.Request, workload: Workload | None, record: dict[
     """The prediction of the sizes that were recorded."""
     site = Site(workload=workload or workload_of(request))
     target = mm.Target(gpu=RECORDED_GPU, memory_cap_bytes=CAP_BYTES)
-    with site.open(replace(request, target=target)) as probe:
-        measured = [Trial(fits=True, source="measured", **facts) for facts in record["trials"]]
-        pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
-        return PredictionCheck(request, probe.info, pairs, record["largest"], probe.forecast() or 0)
+    measured = [Trial(fits=True, source="measured", **facts) for facts in record["trials"]]
+    return predict_beside(site, replace(request, target=target), measured, record["largest"])
 
 
 def row(family: str, how: str, check: PredictionCheck) -> list[object]:
@@ -98,29 +97,34 @@ def row(family: str, how: str, check: PredictionCheck) -> list[object]:
         f"{check.predicted_maximum} ({100 * check.maximum_error:+.2f} %)",
         worst("peak_allocated_bytes"),
         worst("peak_reserved_bytes"),
-        time_error(check.pairs),
+        median_and_worst(time_errors(check.pairs)),
     ]
 
 
-def time_error(pairs: list[tuple[Trial, Trial]]) -> str:
-    """The median and the worst error of the step time, in per cent."""
-    timed = [abs(b.step_seconds / a.step_seconds - 1) for a, b in pairs if a.batch_size >= 16 and b.step_seconds]
-    return f"{100 * statistics.median(timed):.0f} / {100 * max(timed):.0f}" if timed else ""
+def time_errors(pairs: list[tuple[Trial, Trial]]) -> list[float]:
+    """How far the step time is off, at every size that is large enough to count."""
+    timed = [(a, b) for a, b in pairs if a.batch_size >= TIMED_FROM and b.step_seconds]
+    return [abs(b.step_seconds / a.step_seconds - 1) for a, b in timed]
+
+
+def median_and_worst(errors: list[float]) -> str:
+    return f"{100 * statistics.median(errors):.0f} / {100 * max(errors):.0f}" if errors else ""
 
 
 def main() -> None:
     rows, documents, pairs = [], {}, []
+    records = recorded() if "recorded" in flags() else None
     with tempfile.TemporaryDirectory() as folder:
         for family, how, request, workload in cases(Path(folder)):
             if "only" in flags() and family not in flags()["only"].split(";"):
                 continue
-            if "recorded" in flags() and family not in recorded():
+            if records is not None and family not in records:
                 continue
-            capped = replace(request, target=mm.Target(device="cuda", memory_cap_bytes=CAP_BYTES))
             try:
-                if "recorded" in flags():
-                    check = against_record(request, workload, recorded()[family])
+                if records is not None:
+                    check = against_record(request, workload, records[family])
                 else:
+                    capped = replace(request, target=mm.Target(device="cuda", memory_cap_bytes=CAP_BYTES))
                     check = validate_prediction(capped, workload=workload)
             except Exception as error:  # the others still count
                 said = error if isinstance(error, MemoryMarkError) else traceback.format_exc(limit=-3)
@@ -134,7 +138,7 @@ def main() -> None:
     head = ["family", "model", "by", "recipe", "largest batch", "predicted", "allocated %", "reserved %", "time %"]
     save("any_model", table(head, rows))
     print("errors are median / worst over the sizes that were timed; of the time from batch 16 on")
-    print(f"time over all families: {time_error(pairs)}")
+    print(f"time over all families: {median_and_worst(time_errors(pairs))}")
     print(machine())
 
 

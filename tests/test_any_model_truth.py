@@ -4,10 +4,9 @@ from statistics import median
 
 import pytest
 
-from any_model import against_record, cases, recorded
+from any_model import against_record, cases, recorded, time_errors
 
 RECORDED = recorded()
-TIMED_FROM = 16
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +27,13 @@ def test_the_largest_batch_is_within_two_percent(found, family):
     assert abs(found[family].maximum_error) <= 0.02
 
 
-def errors_of_time(check):
-    timed = [(a, b) for a, b in check.pairs if a.batch_size >= TIMED_FROM]
-    return [abs(b.step_seconds / a.step_seconds - 1) for a, b in timed]
-
-
 @pytest.mark.parametrize("family", RECORDED)
 def test_the_time_of_a_step_is_within_thirty_percent(found, family):
-    assert max(errors_of_time(found[family]), default=0) <= 0.3
+    assert max(time_errors(found[family].pairs), default=0) <= 0.3
 
 
 def test_the_time_of_a_step_is_mostly_within_ten_percent(found):
-    errors = [error for check in found.values() for error in errors_of_time(check)]
+    errors = [error for check in found.values() for error in time_errors(check.pairs)]
 
     assert len(errors) > 60
     assert median(errors) < 0.1

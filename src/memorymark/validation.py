@@ -140,11 +140,16 @@ def validate_prediction(
         raise UsageError(f"{measured.info.device_name} is not in the catalog, so nothing can be predicted for it.")
     same_memory = Target(gpu=gpu.id, memory_cap_bytes=min(measured.info.capacity_bytes, gpu.usable_bytes))
     on_event(StageStarted("validate", "predicting the same sizes"))
-    with site.open(replace(request, target=same_memory)) as probe:
-        timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
-        pairs = [(trial, probe.measure(trial.batch_size)) for trial in timed]
-        predicted_maximum = probe.forecast() or 0
-    return PredictionCheck(request, measured.info, pairs, measured.max_batch_size, predicted_maximum)
+    timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
+    check = predict_beside(site, replace(request, target=same_memory), timed, measured.max_batch_size)
+    return replace(check, request=request, info=measured.info)
+
+
+def predict_beside(site: Site, request: Request, measured: list[Trial], maximum: int) -> PredictionCheck:
+    """The prediction of a request at sizes that were measured, and of the largest."""
+    with site.open(request) as probe:
+        pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
+        return PredictionCheck(request, probe.info, pairs, maximum, probe.forecast() or 0)
 
 
 def validate_backward(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> BackwardCheck:

@@ -1,130 +1,18 @@
 """How advice is found: what is tried, what is run, and what is told of what leads nowhere."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
 import memorymark as mm
-from memorymark.advice import advising, compiling, inquiry
 from memorymark.advice.screening import least_bytes, split
 from memorymark.advice.script import script_for
-from memorymark.catalog import find_gpu
-from memorymark.errors import UsageError, WorkerError
+from memorymark.errors import UsageError
 from memorymark.events import StageStarted, TrialFinished
-from memorymark.probe import ProbeInfo
-from memorymark.question import Question
 from memorymark.recipe import Recipe
-from memorymark.trial import Failure, Trial
 from memorymark.units import GIB, MIB
+from simulated_gpu import Machine, Probe, ask, by_precision, roomy, saturating
 from tiny import tiny
-
-H200 = find_gpu("h200")
-
-
-@dataclass
-class Machine:
-    """A GPU by two formulas: how many bytes a recipe takes at a batch, and how many samples it trains a second.
-
-    ``true_speed`` is what a run shows where ``speed`` is what is predicted.
-    """
-
-    fixed_bytes: object
-    sample_bytes: object
-    speed: object
-    true_speed: object = None
-    here: bool = True
-    capacity_bytes: int = 100 * GIB
-    sample: str = "128 tokens"
-    parameters: int = 1000
-    workers: object = None
-    opened: list = field(default_factory=list)
-
-    def open(self, request, *, predict_without_gpu):
-        assert predict_without_gpu
-        predicted = request.target.gpu is not None or not self.here
-        if predicted and request.recipe.compile:
-            raise mm.CannotPredictError("compiled.")
-        self.opened.append(request)
-        return Probe(self, request, "predicted" if predicted else "measured")
-
-    def announce(self, what, request):
-        return StageStarted("start", f"{what} {request.model}")
-
-
-class Probe:
-    """What a machine does with a request."""
-
-    gpu_name = "NVIDIA H200"
-
-    def __init__(self, machine, request, source):
-        self._machine, self._request = machine, request
-        self.info = ProbeInfo(
-            device_kind="cuda",
-            device_name=self.gpu_name,
-            total_bytes=machine.capacity_bytes + GIB,
-            capacity_bytes=machine.capacity_bytes,
-            capped=False,
-            parameters=machine.parameters,
-            source=source,
-            sample=machine.sample,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def try_batch(self, batch_size):
-        machine, request = self._machine, self._request
-        taken = machine.fixed_bytes(request) + batch_size * machine.sample_bytes(request)
-        fits = taken <= machine.capacity_bytes
-        return Trial(
-            batch_size=batch_size,
-            fits=fits,
-            source=self.info.source,
-            peak_allocated_bytes=int(taken),
-            peak_reserved_bytes=int(taken),
-            failure=None if fits else Failure("memory", "no", int(taken), 0),
-        )
-
-    def forecast(self):
-        return None
-
-    def measure(self, batch_size):
-        trial = self.try_batch(batch_size)
-        machine = self._machine
-        speed = machine.true_speed if self.info.source == "measured" and machine.true_speed else machine.speed
-        return replace(trial, samples_per_second=speed(self._request, batch_size)) if trial.fits else trial
-
-
-@pytest.fixture(autouse=True)
-def gpu_here(monkeypatch):
-    """As on a machine with an H200."""
-    monkeypatch.setattr(inquiry, "gpu_here", lambda target: H200 if target.gpu is None else None)
-
-
-def saturating(top, half_at=32):
-    return lambda batch_size: top * batch_size / (batch_size + half_at)
-
-
-def by_precision(request, batch_size):
-    top = {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * (3.0 if request.recipe.tf32 else 1.0)
-    return saturating(top * (1.1 if request.recipe.fused else 1.0))(batch_size)
-
-
-def ask(machine, *, try_compile=False, heard=None, batch_size=16, gpu=None, **request):
-    question = Question(
-        request=mm.Request(model="bert", target=mm.Target(gpu=gpu), **request),
-        current_batch_size=batch_size,
-        advise=True,
-        try_compile=try_compile,
-    )
-    return advising.advise(question, machine, heard.append if heard is not None else lambda _: None)
-
-
-def roomy(speed=by_precision, **fields):
-    return Machine(lambda _: GIB, lambda _: 100 * MIB, speed, **fields)
 
 
 def test_the_recipe_that_gains_most_is_put_together_and_run():
@@ -184,99 +72,12 @@ def test_a_batch_that_does_not_run_is_made_smaller_until_it_does():
     assert found.best.measured.peak_reserved_bytes <= 0.95 * 100 * GIB
 
 
-def test_compile_is_run_on_top_of_the_best_and_has_no_prediction():
-    def true_speed(request, batch_size):
-        return by_precision(request, batch_size) * (2.0 if request.recipe.compile else 1.0)
-
-    found = ask(roomy(true_speed=true_speed), try_compile=True)
-
-    assert found.best.changes == ("bf16", "fused", "compile")
-    assert found.best.recipe.compile
-    assert found.best.predicted is None
-    assert "torch.compile(model)" in found.code(found.best).pytorch
-
-
-@pytest.mark.parametrize(
-    ("speeds", "today", "tried", "chosen"),
-    [
-        ({64: 1.0, 128: 0.9, 256: 0.8}, 16, [128, 64], 64),
-        ({64: 0.9, 128: 1.0, 256: 0.95}, 16, [128, 64, 256], 128),
-        ({64: 0.7, 128: 0.9, 256: 1.0}, 16, [128, 64, 256], 256),
-        ({64: 0.995, 128: 1.0, 256: 0.9}, 16, [128, 64, 256], 64),
-        ({64: 1.0, 128: 0.9, 256: 0.8}, 100, [128, 256], 128),
-        ({64: 1.0, 128: 0.9, 256: 0.8}, 200, [256], 256),
-    ],
-    ids=["smaller", "in the middle", "larger", "as fast", "as large as today's", "not below today's"],
-)
-def test_compiled_code_is_run_at_the_sizes_that_may_suit_it(speeds, today, tried, chosen):
-    def speed(request, size):
-        return {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * min(size, 256) / 256
-
-    def true_speed(request, size):
-        return 20000.0 * speeds[size] if request.recipe.compile else speed(request, size)
-
-    heard = []
-    machine = roomy(speed, true_speed=true_speed)
-    found = ask(machine, try_compile=True, batch_size=today, heard=heard)
-
-    trials = [event.trial for event in heard if isinstance(event, TrialFinished)]
-    assert [trial.batch_size for trial in trials if trial.samples_per_second > 8000] == tried
-    assert "compile" in found.best.changes
-    assert (found.best.batch_size, found.best.measured.batch_size) == (chosen, chosen)
-
-
-def test_a_slow_compiler_is_asked_once(monkeypatch):
-    monkeypatch.setattr(compiling, "COMPILING_SECONDS", 0.0)
-    machine = roomy()
-    ask(machine, try_compile=True)
-
-    assert sum(request.recipe.compile for request in machine.opened) == 1
-
-
 def test_what_is_predicted_to_be_much_slower_is_not_run():
     def speed(request, batch_size):
         return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
 
     ran = [one.changes for one in ask(roomy(speed=speed)).options if one.measured is not None]
     assert ran == [("bf16", "fused"), ("bf16",)]
-
-
-def test_of_recipes_as_fast_the_one_with_more_changes_that_cost_nothing_is_compiled():
-    def true_speed(request, batch_size):
-        return by_precision(request, batch_size) * (0.9 if request.recipe.fused else 1.0)  # so both are as fast
-
-    found = ask(roomy(true_speed=true_speed), try_compile=True)
-    assert [one.changes for one in found.options if one.recipe.compile] == [("bf16", "fused", "compile")]
-
-
-def test_a_compiler_that_fails_costs_no_advice():
-    class Broken(Machine):
-        def open(self, request, **options):
-            if request.recipe.compile:
-                raise WorkerError("the compiler crashed.")
-            return super().open(request, **options)
-
-    found = ask(Broken(lambda _: GIB, lambda _: 100 * MIB, by_precision), try_compile=True)
-
-    assert found.best.changes == ("bf16", "fused")
-    assert (("bf16", "fused", "compile"), "the compiler crashed.") in [(one.changes, one.why) for one in found.refused]
-
-
-def test_a_compiler_that_fails_in_this_process_costs_no_advice_either():
-    class Crashing(Probe):
-        def measure(self, batch_size):
-            if self._request.recipe.compile:
-                raise RuntimeError("backend='inductor' raised:\nand more")
-            return super().measure(batch_size)
-
-    class Broken(Machine):
-        def open(self, request, **options):
-            return Crashing(self, request, super().open(request, **options).info.source)
-
-    found = ask(Broken(lambda _: GIB, lambda _: 100 * MIB, by_precision), try_compile=True)
-
-    assert found.best.changes == ("bf16", "fused")
-    assert "backend='inductor' raised:" in [one.why for one in found.refused]
 
 
 def test_a_way_that_never_fits_is_given_up_at_batch_1():
@@ -354,19 +155,6 @@ def test_a_gpu_without_fast_bf16_gets_fp16_instead(monkeypatch):
     found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), recipe=Recipe(precision="bf16"), gpu="t4")
 
     assert found.best.recipe.precision == "fp16"
-
-
-def test_a_compiled_training_cannot_be_predicted():
-    with pytest.raises(mm.CannotPredictError):
-        ask(roomy(), recipe=Recipe(compile=True), gpu="h200")
-
-
-def test_a_compiled_training_is_run_compiled_where_the_gpu_is_here():
-    found = ask(roomy(), recipe=Recipe(compile=True))
-
-    assert found.best.recipe.compile
-    assert found.best.measured is not None
-    assert sum(one.measured is not None for one in found.options) == 1
 
 
 def test_an_effective_batch_that_is_nearly_as_fast_is_kept():

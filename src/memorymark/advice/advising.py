@@ -28,7 +28,7 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         measured = now if now and now.source == "measured" else None
         if inquiry.gpu is not None:
             measured, options = confirming.confirm(now, options)
-        inquiry.close_eager()
+        inquiry.close()  # what is compiled is so in a fresh process, as a script would be
         options += Compiling(inquiry, confirming).options(options, measured)
     finally:
         inquiry.close()

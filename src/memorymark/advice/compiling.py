@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.changes import CHANGES
-from memorymark.advice.confirming import Confirming, runs_of, speed_of
+from memorymark.advice.confirming import Confirming, runs_of
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.trial import Trial
 
@@ -34,14 +34,11 @@ class Compiling:
                 self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
             return []
         runs = runs_of(options)
-        fastest = max(map(speed_of, runs), default=0.0)
-        best = max(
-            (option for option in runs if speed_of(option) >= AS_FAST * fastest),
-            key=lambda option: (_free_changes(option), speed_of(option)),
-            default=None,
-        )
-        if best is None:
+        if not runs:
             return []
+        fastest = max(option.samples_per_second for option in runs)
+        as_fast = [option for option in runs if option.samples_per_second >= AS_FAST * fastest]
+        best = max(as_fast, key=lambda option: (_free_changes(option), option.samples_per_second))
         option = replace(
             best,
             changes=(*named(best), "compile"),

@@ -46,7 +46,7 @@ class Confirming:
                     confirmed.append(run)
             else:
                 confirmed.append(option)
-        best = max(runs_of(confirmed), key=speed_of, default=None)
+        best = max(runs_of(confirmed), key=lambda option: option.samples_per_second, default=None)
         return measured, [self._with_larger_batch(one) if one is best else one for one in confirmed]
 
     def _measure_today(self) -> Trial | None:
@@ -127,8 +127,3 @@ class Confirming:
 def runs_of(options: list[Option]) -> list[Option]:
     """Those that were run."""
     return [option for option in options if option.measured is not None]
-
-
-def speed_of(option: Option) -> float:
-    """Samples per second, as they were measured if they were."""
-    return option.samples_per_second

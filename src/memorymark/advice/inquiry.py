@@ -32,8 +32,7 @@ class Inquiry:
         self.today = replace(question.request, recipe=replace(question.request.recipe, accumulation_steps=1))
         self.gpu = gpu_here(self.today.target)
         self.refused: list[Refused] = []
-        # What is compiled stays away from the rest: it leaves too much behind.
-        self._site, self._kept, self._compiling = site, KeptWorkers(site.workers), KeptWorkers(site.workers)
+        self._site, self._kept = site, KeptWorkers(site.workers)
 
     def request_of(self, option: Option) -> Request:
         """Today's request with an option in its place."""
@@ -49,9 +48,8 @@ class Inquiry:
 
     @contextmanager
     def opened(self, request: Request) -> Iterator[Probe]:
-        """The probe of a request; all share a worker, and the compiled ones another."""
-        workers = self._compiling if request.recipe.compile else self._kept
-        with replace(self._site, workers=workers).open(request, predict_without_gpu=True) as probe:
+        """The probe of a request; all share a worker."""
+        with replace(self._site, workers=self._kept).open(request, predict_without_gpu=True) as probe:
             yield probe
 
     def measured(self, probe: Probe, batch_size: int) -> Trial:
@@ -68,14 +66,9 @@ class Inquiry:
         """Says what is done now."""
         self.on_event(StageStarted(stage, message))
 
-    def close_eager(self) -> None:
-        """Gives the shared worker back, and the GPU its memory, before anything is compiled."""
-        self._kept.close()
-
     def close(self) -> None:
-        """Gives all workers back."""
+        """Gives the shared worker back, and the GPU its memory; whoever goes on gets another one."""
         self._kept.close()
-        self._compiling.close()
 
 
 def named(option: Option) -> tuple[str, ...]:

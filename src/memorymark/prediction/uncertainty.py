@@ -23,9 +23,9 @@ Interval = tuple[float, float]
 
 def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, Interval]:
     """What the true numbers of a predicted trial should lie between."""
-    doubt = _doubt(gpu, certain=certain)
-    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * doubt)
-    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * doubt)
+    factor = doubt(gpu, certain=certain)
+    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor)
+    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor)
     reserved = max(least, allocated[0]), most  # nothing is allocated that is not reserved
     intervals = {
         "peak_allocated_bytes": allocated,
@@ -33,8 +33,8 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, 
         "device_bytes": (reserved[0] + gpu.context_bytes[0], reserved[1] + gpu.context_bytes[2]),
     }
     if trial.step_seconds and trial.samples_per_second:
-        intervals["step_seconds"] = _around(trial.step_seconds, TIME_ERROR * doubt)
-        intervals["samples_per_second"] = _around(trial.samples_per_second, TIME_ERROR * doubt)
+        intervals["step_seconds"] = _around(trial.step_seconds, TIME_ERROR * factor)
+        intervals["samples_per_second"] = _around(trial.samples_per_second, TIME_ERROR * factor)
     return intervals
 
 
@@ -43,15 +43,17 @@ def maximum_interval(
 ) -> tuple[int, int]:
     """What the true maximum should lie between: the errors seen and, without a cap, a context unlike the usual one."""
     last = max((t for t in trials if t.fits), key=lambda t: t.batch_size)
-    error = MAXIMUM_ERROR * _doubt(gpu, certain=certain)
+    error = MAXIMUM_ERROR * doubt(gpu, certain=certain)
     bytes_per_sample = max((last.peak_allocated_bytes - last.resting_bytes) / last.batch_size, 1.0)
     low, usual, high = gpu.context_bytes
     fewer, more = (0.0, 0.0) if capped else ((high - usual) / bytes_per_sample, (usual - low) / bytes_per_sample)
     return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
 
 
-def _doubt(gpu: GpuEntry, *, certain: bool) -> float:
-    return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if gpu.id in MEASURED_GPUS else ELSEWHERE)
+def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:
+    """How many times further off than on a GPU that was measured, with operations that were."""
+    is_measured = gpu is not None and gpu.id in MEASURED_GPUS
+    return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
 
 
 def _around(value: float, error: float) -> Interval:

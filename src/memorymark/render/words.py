@@ -7,7 +7,7 @@ from math import hypot
 from memorymark.analysis import Analysis
 from memorymark.catalog import Price, match_gpu
 from memorymark.cost import Usage
-from memorymark.prediction.uncertainty import ALLOCATED_ERROR, ELSEWHERE, MEASURED_GPUS, TIME_ERROR
+from memorymark.prediction.uncertainty import ALLOCATED_ERROR, TIME_ERROR, doubt
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -123,9 +123,8 @@ def prediction_notes(info: ProbeInfo | None) -> list[str]:
     """How far to trust numbers that were predicted."""
     if info is not None and info.source != "predicted":
         return []
-    gpu = match_gpu(info.device_name) if info is not None else None
-    is_measured = gpu is not None and gpu.id in MEASURED_GPUS
-    factor, elsewhere = (1.0, "") if is_measured else (ELSEWHERE, "; on an H200 by less")
+    factor = doubt(match_gpu(info.device_name) if info is not None else None, certain=True)
+    elsewhere = "; on an H200 by less" if factor > 1 else ""
     memory, speed = (f"{100 * error * factor:.0f} %" for error in (ALLOCATED_ERROR, TIME_ERROR))
     off = f"memory may be off by {memory}, speed by {speed}{elsewhere}"
     notes = [f"Predicted, nothing was run: {off} (docs/benchmarks.md)."]

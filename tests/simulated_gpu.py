@@ -1,0 +1,111 @@
+"""A GPU by formulas, on which advice can be looked for in no time."""
+
+from dataclasses import dataclass, field, replace
+
+import memorymark as mm
+from memorymark.advice import advising
+from memorymark.events import StageStarted
+from memorymark.probe import ProbeInfo
+from memorymark.question import Question
+from memorymark.trial import Failure, Trial
+from memorymark.units import GIB, MIB
+
+
+@dataclass
+class Machine:
+    """A GPU by two formulas: how many bytes a recipe takes at a batch, and how many samples it trains a second.
+
+    ``true_speed`` is what a run shows where ``speed`` is what is predicted.
+    """
+
+    fixed_bytes: object
+    sample_bytes: object
+    speed: object
+    true_speed: object = None
+    here: bool = True
+    capacity_bytes: int = 100 * GIB
+    sample: str = "128 tokens"
+    parameters: int = 1000
+    workers: object = None
+    opened: list = field(default_factory=list)
+
+    def open(self, request, *, predict_without_gpu):
+        assert predict_without_gpu
+        predicted = request.target.gpu is not None or not self.here
+        if predicted and request.recipe.compile:
+            raise mm.CannotPredictError("compiled.")
+        self.opened.append(request)
+        return Probe(self, request, "predicted" if predicted else "measured")
+
+    def announce(self, what, request):
+        return StageStarted("start", f"{what} {request.model}")
+
+
+class Probe:
+    """What a machine does with a request."""
+
+    gpu_name = "NVIDIA H200"
+
+    def __init__(self, machine, request, source):
+        self._machine, self._request = machine, request
+        self.info = ProbeInfo(
+            device_kind="cuda",
+            device_name=self.gpu_name,
+            total_bytes=machine.capacity_bytes + GIB,
+            capacity_bytes=machine.capacity_bytes,
+            capped=False,
+            parameters=machine.parameters,
+            source=source,
+            sample=machine.sample,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def try_batch(self, batch_size):
+        machine, request = self._machine, self._request
+        taken = machine.fixed_bytes(request) + batch_size * machine.sample_bytes(request)
+        fits = taken <= machine.capacity_bytes
+        return Trial(
+            batch_size=batch_size,
+            fits=fits,
+            source=self.info.source,
+            peak_allocated_bytes=int(taken),
+            peak_reserved_bytes=int(taken),
+            failure=None if fits else Failure("memory", "no", int(taken), 0),
+        )
+
+    def forecast(self):
+        return None
+
+    def measure(self, batch_size):
+        trial = self.try_batch(batch_size)
+        machine = self._machine
+        speed = machine.true_speed if self.info.source == "measured" and machine.true_speed else machine.speed
+        return replace(trial, samples_per_second=speed(self._request, batch_size)) if trial.fits else trial
+
+
+def saturating(top, half_at=32):
+    return lambda batch_size: top * batch_size / (batch_size + half_at)
+
+
+def by_precision(request, batch_size):
+    top = {"fp32": 1000.0, "bf16": 8000.0}[request.recipe.precision] * (3.0 if request.recipe.tf32 else 1.0)
+    return saturating(top * (1.1 if request.recipe.fused else 1.0))(batch_size)
+
+
+def ask(machine, *, try_compile=False, heard=None, batch_size=16, gpu=None, **request):
+    question = Question(
+        request=mm.Request(model="bert", target=mm.Target(gpu=gpu), **request),
+        current_batch_size=batch_size,
+        advise=True,
+        try_compile=try_compile,
+    )
+    return advising.advise(question, machine, heard.append if heard is not None else lambda _: None)
+
+
+def roomy(speed=by_precision, **fields):
+    return Machine(lambda _: GIB, lambda _: 100 * MIB, speed, **fields)
