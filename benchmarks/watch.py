@@ -1,13 +1,13 @@
 """What `memorymark watch` reports of real scripts against the truth, and what watching costs. Needs a CUDA GPU.
 
-python benchmarks/watch.py [--out=results.json] [--parts=stories,maxima,overhead] [--repeats=3] [--device=cpu]
-                           [--scripts=plain,trainer,lightning_loop]
+python benchmarks/watch.py [--out=results.json] [--parts=stories,maxima,overhead] [--steps=1000] [--turn=25]
+                           [--scripts=plain,trainer,lightning_loop] [--device=cpu]
 
 Three scripts train a model of BERT's size: a plain loop, transformers' Trainer, Lightning. For each: the reported peak
 beside torch's own; the estimated largest batch under a cap beside the largest that the script itself reaches, started
-anew at each size; the time of a run with and without watching, in turns. Also a script that starves on its data, one
-that crashes, and one that is well tuned. A part that fails is reported as such, and the others go on. All parts take
-about ten minutes. --device=cpu tries everything out on a small stand-in, without the maxima.
+anew at each size; the time of steps with and without watching, in turns within one process. Also a script that starves
+on its data, one that crashes, and one that is well tuned. A part that fails is reported as such, and the others go on.
+All parts take about ten minutes. --device=cpu tries everything out on a small stand-in, without the maxima.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 from cases import CAP_GIB, flags, machine, table
@@ -90,39 +91,40 @@ def on(device: str, *options: object) -> tuple[object, ...]:
     return ("--device", device, *options)
 
 
-def peak_and_overhead(script: str, device: str, repeats: int, steps: int) -> dict[str, Any]:
-    """The reported peak beside torch's own, and times with and without, in turns."""
-    options = on(device, "--bf16", "--steps", steps, "--batch-size", 32, "--workers", 4 if device == "cuda" else 0)
-    alone, watched, document = [], [], {}
-    for turn in range(repeats):
-        # In turns, and each first as often as the other: the machine's pace drifts.
-        for is_watched in (False, True) if turn % 2 == 0 else (True, False):
-            run = Run(script, *options, watched=is_watched).wait()
-            (watched if is_watched else alone).append(run.facts())
-            document = run.document() if is_watched else document
-    memory, true = document["memory"], watched[-1]
-
-    def cost(name: str) -> float:
-        """By the fastest runs: whatever else the machine does only makes them slower."""
-        return min(facts[name] for facts in watched) / min(facts[name] for facts in alone) - 1
-
+def peak_and_overhead(script: str, device: str, steps: int, turn: int) -> dict[str, Any]:
+    """The reported peak beside torch's own, and in a second run the time of steps with and without watching."""
+    options = on(device, "--bf16", "--batch-size", 32, "--workers", 4 if device == "cuda" else 0)
+    run = Run(script, *options, "--steps", 60 if device == "cuda" else 12, watched=True).wait()
+    document, true = run.document(), run.facts()
+    memory = document["memory"]
+    turns = Run(script, *options, "--steps", steps, "--turn", turn, watched=True).wait().facts()["turns"]
     return {
         "steps": [document["steps"], true["steps"]],
         "batch_size": document["batch_size"],
         "peak_allocated_bytes": [memory["peak_allocated_bytes"] if memory else 0, true["peak_allocated_bytes"]],
         "peak_reserved_bytes": [memory["peak_reserved_bytes"] if memory else 0, true["peak_reserved_bytes"]],
-        "overhead_steady": cost("steady_seconds"),
-        "overhead_whole": cost("whole_seconds"),
-        "seconds_alone": [facts["steady_seconds"] for facts in alone],
-        "seconds_watched": [facts["steady_seconds"] for facts in watched],
-        "whole_seconds_alone": [facts["whole_seconds"] for facts in alone],
-        "whole_seconds_watched": [facts["whole_seconds"] for facts in watched],
+        **overhead(turns, turn),
         "headline": document["headline"],
         "breakdown": document["breakdown"],
         "busy": document["busy"],
         "power": document["power"],
         "lost": document["lost"],
         "problem": document["problem"],
+    }
+
+
+def overhead(turns: Sequence[float], turn: int) -> dict[str, Any]:
+    """What watching costs: each watched turn against the mean of the unwatched ones before and after it."""
+    costs = [
+        watched / ((before + after) / 2) - 1
+        for before, watched, after in zip(turns[::2], turns[1::2], turns[2::2], strict=False)
+    ]
+    low, middle, high = quantiles(costs, n=4)
+    return {
+        "overhead": middle,
+        "overhead_quartiles": [low, high],
+        "step_seconds": [median(turns[0::2]) / turn, median(turns[1::2]) / turn],
+        "turns": turns,
     }
 
 
@@ -218,14 +220,15 @@ def row(script: str, results: dict[str, Any]) -> list[object]:
         most.get("true", ""),
         f"{100 * most['error']:+.1f} %" if "error" in most else "",
     ]
-    costs = [f"{100 * seen[name]:+.2f} %" if name in seen else "" for name in ("overhead_steady", "overhead_whole")]
-    return [script, f"{reported / 2**30:.2f}", f"{true / 2**30:.2f}", off, *largest, *costs]
+    cost = f"{seen['overhead']:+.2%}" if "overhead" in seen else ""
+    half = " to ".join(f"{limit:+.1%}" for limit in seen.get("overhead_quartiles", ()))
+    return [script, f"{reported / 2**30:.2f}", f"{true / 2**30:.2f}", off, *largest, cost, half]
 
 
 def main() -> None:
     given = flags()
-    device, repeats = given.get("device", "cuda"), int(given.get("repeats", 3))
-    steps = int(given.get("steps", 400 if device == "cuda" else 12))
+    device = given.get("device", "cuda")
+    steps, turn = int(given.get("steps", 1000)), int(given.get("turn", 25))
     scripts = given.get("scripts", ",".join(SCRIPTS)).split(",")
     results: dict[str, Any] = {}
     if "out" in given:
@@ -246,11 +249,21 @@ def main() -> None:
             run(f"{script}:maximum", maximum, script, device)
         run("plain:maximum:bf16", maximum, "plain", device, "--bf16")
     for script in scripts if "overhead" in parts else ():
-        run(f"{script}:seen", peak_and_overhead, script, device, repeats, steps)
+        run(f"{script}:seen", peak_and_overhead, script, device, steps, turn)
     results["machine"] = machine()
     if "out" in given:
         Path(given["out"]).write_text(json.dumps(results, indent=1))
-    columns = ["script", "peak GiB", "torch's", "off by", "max estimated", "true", "off by", "steady", "whole run"]
+    columns = [
+        "script",
+        "peak GiB",
+        "torch's",
+        "off by",
+        "max estimated",
+        "true",
+        "off by",
+        "overhead",
+        "half of the turns",
+    ]
     print(results["machine"])
     print(table(columns, [row(script, results) for script in scripts]))
 

@@ -331,3 +331,21 @@ def test_each_step_is_compiled_for_its_own_batch_as_in_a_fresh_process(monkeypat
 
     assert varying
     assert not any(varying)
+
+
+@pytest.mark.parametrize("model", ["bert", "resnet"])
+def test_a_model_is_compiled_once_however_many_steps_it_runs(model, monkeypatch):
+    compile_with, graphs = torch.compile, []
+
+    def look(graph, _):
+        graphs.append(graph)
+        return graph
+
+    monkeypatch.setattr(torch, "compile", lambda model: compile_with(model, backend=look))
+    torch.compiler.reset()
+    step = step_for(mm.Recipe(compile=True), workload_of(mm.Request(model=model, small=True)))
+    for _ in range(3):
+        step(2)
+    torch.compiler.reset()
+
+    assert len(graphs) == 1

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 import memorymark as mm
 from memorymark.models.workloads import workload_of
+from memorymark.probe import ProbeInfo
 from memorymark.training_code import Plan, code_for
 
 BERT = mm.Request(model="bert", small=True, seq_len=8)
@@ -171,3 +172,26 @@ def test_what_the_recipe_asks_for_is_in_the_code():
         assert said in code.transformers
     for said in ('"16-mixed"', "torch.compile(model)", "accumulate_grad_batches=2", "AdamW8bit"):
         assert said in code.lightning
+
+
+def test_a_compiled_classifier_is_told_its_kind_of_problem_before_it_is_compiled():
+    recipe = mm.Recipe(compile=True)
+    code = code_of(recipe, 8, task="image-classification")
+
+    told = 'model.config.problem_type = "single_label_classification"'
+    for text in (code.pytorch, code.transformers, code.lightning):
+        assert told in text.partition("compile(" if "torch.compile(" in text else "torch_compile=")[0]
+    assert "problem_type" not in code_of(recipe, 8, task="causal-lm").pytorch
+    assert "problem_type" not in code_of(mm.Recipe(), 8, task="image-classification").pytorch
+
+
+def test_a_model_of_timm_has_no_loss_of_its_own():
+    request = mm.Request(model="timm:resnet18", task="image-classification")
+    info = ProbeInfo(
+        device_kind="cuda", device_name="a GPU", total_bytes=1, capacity_bytes=1, capped=False, parameters=1
+    )
+
+    plan = Plan.of(request, info, recipe=mm.Recipe(compile=True), batch_size=8, accumulation_steps=1)
+
+    assert "loss = loss_of(forward, batch)" in code_for(plan).pytorch
+    assert "model.config" not in code_for(plan).pytorch

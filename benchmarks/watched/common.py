@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils.data import Dataset
@@ -28,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--starve", action="store_true", help="every sample takes 20 ms, in the main process")
     parser.add_argument("--crash", action="store_true", help="fails after the last step")
+    parser.add_argument("--turn", type=int, default=0, help="so many steps watched, so many not, and so on")
     parser.add_argument("--out", type=Path, help="where what torch says goes, as JSON")
     parser.add_argument("--folder", default="watched-output")
     given = parser.parse_args()
@@ -62,26 +64,42 @@ class Samples(Dataset):
 
 
 class StepClock:
-    """When steps end; the GPU is waited for only at the first, the tenth and the last."""
+    """Counts the script's steps, and times them where watched and unwatched ones take turns.
+
+    Both happen in one process, so that what else changes the machine's pace changes it for both.
+    """
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._given = given
         self._steps = 0
-        self._times: dict[int, float] = {}
+        self._turns: list[float] = []
+        self._last = 0.0
+        self._resting: list[Any] = []
 
     def step(self) -> None:
         self._steps += 1
-        if self._steps in (1, min(10, self._given.steps - 1), self._given.steps):
+        if self._given.turn and self._steps % self._given.turn == 0:
             if self._given.device == "cuda":
                 torch.cuda.synchronize()
-            self._times[self._steps] = time.perf_counter()
+            now = time.perf_counter()
+            self._turns += [now - self._last]
+            self._take_turns()
+            self._last = time.perf_counter()
+
+    def _take_turns(self) -> None:
+        """Watching ends, or goes on, for all that torch and the script can see of it."""
+        from memorymark.integrations import hooks  # here only: the other runs are of scripts that know nothing of it
+
+        if self._resting:
+            hooks.install(self._resting.pop())
+        else:
+            self._resting = hooks._detectors[:1]
+            hooks.uninstall(self._resting[0])
 
     def finish(self) -> None:
-        first, tenth, last = (self._times[step] for step in sorted(self._times))
         found = {
             "steps": self._steps,
-            "whole_seconds": last - first,
-            "steady_seconds": last - tenth,
+            "turns": self._turns[1:],  # the first one has the script's warm-up in it, and the recorded step
             "peak_allocated_bytes": torch.cuda.max_memory_allocated() if self._given.device == "cuda" else 0,
             "peak_reserved_bytes": torch.cuda.max_memory_reserved() if self._given.device == "cuda" else 0,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memorymark.models.tasks import TELLS_PROBLEM_TYPE
 from memorymark.own import OwnRequest
 from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
@@ -68,9 +69,10 @@ class Plan:
         seq_len: int | None = None,
     ) -> Plan:
         """The plan for a model that was asked about, trained by a recipe."""
-        is_own = isinstance(request, OwnRequest) or request.name.kind == "factory"
+        # The loss of a timm model is not in the model either.
+        is_own = isinstance(request, OwnRequest) or request.name.kind in ("factory", "timm")
         entry = None if is_own else request.name.entry
-        task = request.task or (entry.task if entry is not None else None)
+        task = None if is_own else request.task or (entry.task if entry is not None else None)
         return cls(
             recipe=recipe,
             batch_size=batch_size,
@@ -244,6 +246,11 @@ def _model_lines(plan: Plan, *, checkpointing: bool = True) -> list[str]:
     recipe = plan.recipe
     half = HALF.get(recipe.precision)
     lines = []
+    if recipe.compile and plan.task in TELLS_PROBLEM_TYPE:
+        lines += [
+            "# For one class a sample; if the first step has to find out, the second compiles everything again.",
+            'model.config.problem_type = "single_label_classification"',
+        ]
     if recipe.attention == "sdpa":
         lines.append('model.set_attn_implementation("sdpa")')
     if recipe.lora:

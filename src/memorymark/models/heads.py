@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.errors import UsageError
 from memorymark.models.configs import what_to_build
-from memorymark.models.tasks import TASKS, Task
+from memorymark.models.tasks import TASKS, TELLS_PROBLEM_TYPE, Task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -130,6 +130,9 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
     assert found is not None  # noqa: S101 - choose_task has looked
     config = copy.deepcopy(config)  # building may write into it
     config.dtype = torch.float32
+    if task.id in TELLS_PROBLEM_TYPE and getattr(config, "problem_type", None) is None:
+        # As the first step would set it, after which a compiled model is compiled a second time.
+        config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()

@@ -51,6 +51,9 @@ TASKS = {
     )
 }
 
+# Models for these choose their loss by ``config.problem_type``, and set it in their first step where it is not set.
+TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification")
+
 
 def find_task(name: str) -> Task:
     """The task called so."""
