@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memorymark.prediction.address_space import AddressSpace
 from memorymark.units import MIB
 
 # Environment variables that make the real allocator work in another way than the one modelled here.
@@ -59,8 +60,8 @@ Pool = list[tuple[int, int, Block]]
 class CachingAllocator:
     """The allocator's state: what is allocated, what is reserved, and their peaks.
 
-    ``segment_addresses`` says where the driver put each new segment, if that is known; it matters only where free
-    blocks of one size compete, of which the allocator takes the one with the lowest address.
+    ``segment_addresses`` says where the driver put each new segment, if that is known. It matters where free blocks of
+    one size compete, of which the allocator takes the one with the lowest address.
     """
 
     def __init__(self, capacity_bytes: int | None = None, segment_addresses: Iterable[int] = ()) -> None:
@@ -72,7 +73,7 @@ class CachingAllocator:
         self._small: Pool = []
         self._large: Pool = []
         self._first_blocks: dict[int, Block] = {}
-        self._next_address = 0
+        self._space = AddressSpace()
 
     def allocate(self, requested_bytes: int) -> Block:
         """Hands out a block; raises ``OutOfMemory``."""
@@ -119,6 +120,7 @@ class CachingAllocator:
             for _, address, block in pool:
                 if block.before is None and block.after is None:
                     del self._first_blocks[address]
+                    self._space.give_back(address)
             pool[:] = kept
 
     def reset_peaks(self) -> None:
@@ -154,7 +156,7 @@ class CachingAllocator:
                 self.allocated_bytes += size
             else:
                 insort(self._pool(small=segment.small), (size, block.address, block))
-        self._next_address = max(self._next_address, address)
+        self._space.add(segment.address, address - segment.address)
         self.reset_peaks()
 
     def _pool(self, *, small: bool) -> Pool:
@@ -175,8 +177,11 @@ class CachingAllocator:
                 raise OutOfMemory(size, self.capacity_bytes - self.reserved_bytes)
         self.reserved_bytes += size
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
-        address = next(self._segment_addresses, self._next_address)
-        self._next_address = max(self._next_address, address + size)
+        address = next(self._segment_addresses, None)
+        if address is None:
+            address = self._space.take(size)
+        else:
+            self._space.add(address, size)
         block = self._first_blocks[address] = Block(address, size, small=small)
         return block
 
