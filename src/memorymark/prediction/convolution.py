@@ -10,7 +10,10 @@ from memorymark.prediction.operation import Operation, TensorFacts
 
 @dataclass(frozen=True)
 class Convolution:
-    """What it convolves with what; ``result`` is its output, or in the backward pass the gradient of that."""
+    """What it convolves with what; ``result`` is its output, or in the backward pass the gradient of that.
+
+    ``gradients`` counts those of image and weight that a backward pass makes; of one alone it is the weight's.
+    """
 
     image: TensorFacts
     weight: TensorFacts
@@ -19,6 +22,7 @@ class Convolution:
     groups: int
     transposed: bool
     backward: bool
+    gradients: int = 0
 
     @classmethod
     def of(cls, op: Operation) -> Convolution:
@@ -36,6 +40,7 @@ class Convolution:
             # After strides, padding and dilation; some operators write a number once that holds for every axis.
             transposed=next(argument for argument in op.arguments if isinstance(argument, bool)),
             backward=backward,
+            gradients=sum(op.arguments[-3:-1]) if backward else 0,
         )
 
     @property

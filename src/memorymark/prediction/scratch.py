@@ -7,7 +7,8 @@ its recurrent layers).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -17,17 +18,42 @@ from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import Operation, TensorFacts
 from memorymark.units import MIB
 
-Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...]"]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """What an operation takes and gives back.
+
+    ``copies`` are there before its results and go when it ends; ``brief`` ones come and go one after the other. In the
+    backward pass of a convolution each follows the gradient that it is for.
+    """
+
+    brief: tuple[int, ...] = ()
+    copies: tuple[int, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that it takes at once."""
+        return sum(self.copies) + max(self.brief, default=0)
+
+
+NOTHING = Scratch()
+Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...] | Scratch"]
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
 INDEX_BYTES = 8
+# What cuDNN keeps beside its copies; seen were 16 to 147 bytes.
+PARAMETER_BYTES = 16
 
 
-def scratch_bytes(operation: Operation, gpu: GpuEntry) -> tuple[int, ...]:
-    """What an operation takes beyond its results, one after the other."""
+def scratch_of(operation: Operation, gpu: GpuEntry) -> Scratch:
+    """What an operation takes beyond its results."""
     rule = RULES.get(operation.name)
-    sizes = rule(operation, gpu) if rule else ()
-    return tuple(size for size in ((sizes,) if isinstance(sizes, int) else sizes) if size > 0)
+    taken = rule(operation, gpu) if rule else NOTHING
+    if isinstance(taken, Scratch):
+        return taken
+    sizes = (taken,) if isinstance(taken, int) else taken
+    return Scratch(tuple(size for size in sizes if size > 0))
 
 
 def cublas_workspace_bytes(gpu: GpuEntry) -> int:
@@ -121,19 +147,23 @@ def _safe_softmax(op: Operation, _: GpuEntry) -> int:
     return op.inputs[0].numel  # one flag an element
 
 
-def _contiguous_copies(op: Operation, _: GpuEntry) -> int:
-    return sum(tensor.nbytes for tensor in op.inputs if not tensor.contiguous)
+def _contiguous_copies(op: Operation, _: GpuEntry) -> Scratch:
+    return Scratch(copies=_copied(op.inputs))
 
 
-def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> int:
+def _copied(tensors: Sequence[TensorFacts]) -> tuple[int, ...]:
+    return tuple(tensor.nbytes for tensor in tensors if not tensor.contiguous and tensor.nbytes)
+
+
+def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> Scratch:
     """Contiguous copies and, for many short rows, partial gradients of weight and bias and what adding them takes."""
-    normed, copies = op.inputs[1], _contiguous_copies(op, gpu)
+    normed, copies = op.inputs[1], _copied(op.inputs)
     width = op.inputs[-1].numel if len(op.inputs) > 4 else normed.shape[-1]
     rows = normed.numel // max(width, 1)
     if rows <= 65536 or width // 32 >= gpu.multiprocessors // 2:
-        return copies
+        return Scratch(copies=copies)
     parts = _ceil(rows, 32)
-    return copies + 2 * parts * width * 4 + _partial_sums(parts, width, gpu, along_rows=False)
+    return Scratch((2 * parts * width * 4 + _partial_sums(parts, width, gpu, along_rows=False),), copies)
 
 
 def _efficient_attention_backward(op: Operation, _: GpuEntry) -> tuple[int, ...]:
@@ -155,32 +185,42 @@ def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     return total
 
 
-def _convolution(op: Operation, _: GpuEntry) -> int:
+def _convolution(op: Operation, _: GpuEntry) -> Scratch:
     conv = Convolution.of(op)
     image, weight = conv.image, conv.weight
     if image.channels_last:
-        return 0 if weight.channels_last or conv.window == 1 or conv.is_depthwise else weight.nbytes
-    copy = 0 if image.contiguous else image.nbytes
+        copies_weight = not (weight.channels_last or conv.window == 1 or conv.is_depthwise)
+        return Scratch((weight.nbytes,)) if copies_weight else NOTHING
+    copies = _copied((image,))
     if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv):
-        return copy
-    return copy + _padded(image) + _padded(conv.result) + weight.nbytes
+        return Scratch(copies=copies)
+    return Scratch((_in_other_layout(conv),), copies)
 
 
-def _convolution_backward(op: Operation, _: GpuEntry) -> int | tuple[int, ...]:
+def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
     """The image's gradient first, then the weight's."""
     conv = Convolution.of(op)
     image, weight, gradient = conv.image, conv.weight, conv.result
     if conv.is_depthwise:
-        return 0 if image.contiguous else gradient.nbytes + image.nbytes
+        return Scratch(() if image.contiguous else (gradient.nbytes + image.nbytes,))
     if image.channels_last and gradient.channels_last:
-        return weight.nbytes
+        return Scratch((weight.nbytes,) * conv.gradients)
+    copies = _copied((gradient, image))
     if conv.is_pointwise(8):
-        return min(image.shape[0], 64) * weight.numel * 4  # partial sums over the images
+        partial_sums = min(image.shape[0], 64) * weight.numel * 4  # over the images
+        return Scratch((PARAMETER_BYTES, partial_sums + PARAMETER_BYTES)[-conv.gradients :], copies)
     if _has_own_kernel(conv):
-        return 0
-    copies = _padded(gradient) + _padded(image) + weight.nbytes
+        return Scratch(copies=copies)
+    layout = _in_other_layout(conv)
     partial_sums = min(14 * weight.nbytes, 8 * MIB) if image.dtype == torch.float32 else 0
-    return copies, copies + partial_sums
+    for_image = PARAMETER_BYTES if conv.is_pointwise(4) else layout
+    return Scratch((for_image, layout + partial_sums)[-conv.gradients :], copies)
+
+
+def _in_other_layout(conv: Convolution) -> int:
+    """What all of it takes with the channels last, where a window of one place is the same in both layouts."""
+    weight_bytes = conv.weight.nbytes if conv.window > 1 else 0
+    return _padded(conv.image) + _padded(conv.result) + weight_bytes + PARAMETER_BYTES
 
 
 def _has_own_kernel(conv: Convolution) -> bool:

@@ -8,10 +8,16 @@ from memorymark.prediction import recurrent
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.prediction.operation import MATRIX_PRODUCTS
 from memorymark.prediction.program import Growth, Program
+from memorymark.prediction.scratch import Scratch
 from memorymark.trace import Phase
+from memorymark.units import MIB
 
-FORWARD_WORKSPACE, BACKWARD_WORKSPACE, DROPOUT_STATE = -1, -2, -3
-Scratch = Callable[[Growth, int], tuple[int, ...]]
+CONVOLUTION_BACKWARD = "aten.convolution_backward.default"
+WORKSPACES, BIAS_WORKSPACES, DROPOUT_STATE = (-1, -2), (-3, -4), -5
+# A product that adds a bias goes through cuBLASLt, whose workspace is another.
+ADDS_A_BIAS = "addmm"
+BIAS_WORKSPACE_BYTES = MIB
+ScratchOf = Callable[[Growth, int], Scratch]
 
 
 class Memory:
@@ -35,7 +41,7 @@ class Memory:
             self.allocator.add_segment(segment)
         self.lasting = set(held)
 
-    def run(self, program: Program, batch_size: int, scratch: Scratch) -> Iterator[tuple[Phase, int]]:
+    def run(self, program: Program, batch_size: int, scratch: ScratchOf) -> Iterator[tuple[Phase, int]]:
         """One step; gives the peak of allocated bytes in each phase as it ends."""
         ends = {end: phase for phase, end in program.marks}
         phase_before: Phase = "optimizer"
@@ -50,21 +56,31 @@ class Memory:
                 self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
         self.allocator.peak_allocated_bytes = max(overall_peak, self.allocator.peak_allocated_bytes)
 
-    def _run_operation(self, growth: Growth, batch_size: int, scratch: Scratch, *, in_backward: bool) -> None:
+    def _run_operation(self, growth: Growth, batch_size: int, scratch: ScratchOf, *, in_backward: bool) -> None:
         for number in growth.operation.freed:
             block = self.blocks.pop(number, None)
             if block is not None:
                 self.allocator.free(block)
-        made, sizes = growth.made_at(batch_size), scratch(growth, batch_size)
+        made, taken = growth.made_at(batch_size), scratch(growth, batch_size)
         if growth.operation.name == recurrent.FORWARD:
-            self._run_recurrent(growth, made, sizes)
+            self._run_recurrent(growth, made, taken.brief)
             return
-        for number, size in made:
+        copies = [self.allocator.allocate(size) for size in taken.copies]
+        one_by_one = growth.operation.name == CONVOLUTION_BACKWARD
+        for index, (number, size) in enumerate(made):
             self._allocate(number, size)
+            if one_by_one:
+                self._take_briefly(growth, taken.brief[index : index + 1])
+        # Autograd has a thread of its own, which has its own workspaces.
         if growth.operation.base_name in MATRIX_PRODUCTS:
-            workspace = BACKWARD_WORKSPACE if in_backward else FORWARD_WORKSPACE
-            if workspace not in self.blocks and workspace not in self.lasting:
-                self._allocate(workspace, self._workspace_bytes)  # cuBLAS takes it when a thread first needs it
+            self._keep(WORKSPACES[in_backward], self._workspace_bytes)
+        if growth.operation.base_name == ADDS_A_BIAS:
+            self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
+        self._take_briefly(growth, taken.brief[len(made) if one_by_one else 0 :])
+        for block in copies:
+            self.allocator.free(block)
+
+    def _take_briefly(self, growth: Growth, sizes: Iterable[int]) -> None:
         for size in sizes:
             try:
                 self.allocator.free(self.allocator.allocate(size))
@@ -73,10 +89,15 @@ class Memory:
                 if not growth.operation.name.startswith("aten.convolution"):
                     raise
 
+    def _keep(self, workspace: int, size: int) -> None:
+        """What a library takes when a thread first needs it, and keeps."""
+        if workspace not in self.blocks and workspace not in self.lasting:
+            self._allocate(workspace, size)
+
     def _run_recurrent(self, growth: Growth, made: Sequence[tuple[int, int]], sizes: Sequence[int]) -> None:
         """The workspace is asked for before the last result, which stays until the backward pass."""
-        if recurrent.drops_out(growth.operation) and DROPOUT_STATE not in {*self.blocks, *self.lasting}:
-            self._allocate(DROPOUT_STATE, self._dropout_state_bytes)
+        if recurrent.drops_out(growth.operation):
+            self._keep(DROPOUT_STATE, self._dropout_state_bytes)
         for number, size in made[:-1]:
             self._allocate(number, size)
         taken = [self.allocator.allocate(size) for size in sizes]

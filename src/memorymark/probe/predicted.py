@@ -13,7 +13,14 @@ from memorymark.prediction.fake_step import TracedStep
 from memorymark.prediction.known import unknown_operations
 from memorymark.prediction.program import Growth
 from memorymark.prediction.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
-from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_bytes
+from memorymark.prediction.scratch import (
+    NOTHING,
+    RULES,
+    Scratch,
+    cublas_workspace_bytes,
+    dropout_state_bytes,
+    scratch_of,
+)
 from memorymark.prediction.simulate import Memory
 from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
@@ -84,10 +91,10 @@ class PredictedProbe:
         )
         return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=not self._unknown))
 
-    def _scratch(self, growth: Growth, batch_size: int) -> tuple[int, ...]:
+    def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
         if growth.operation.name not in RULES:
-            return ()
-        return scratch_bytes(growth.at(batch_size), self._gpu)
+            return NOTHING
+        return scratch_of(growth.at(batch_size), self._gpu)
 
     def _memory(self) -> Memory:
         return Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
@@ -161,8 +168,8 @@ class PredictedProbe:
             for number, size in growth.made_at(batch_size):
                 alive[number] = size
                 trace.events.append((number, size))
-            for size in self._scratch(growth, batch_size):
-                trace.events += [("scratch", size), ("scratch", -size)]
+            if peak := self._scratch(growth, batch_size).peak_bytes:
+                trace.events += [("scratch", peak), ("scratch", -peak)]
             trace.marks += [(phase, len(trace.events)) for phase, end in program.marks if end == index]
         return trace
 
