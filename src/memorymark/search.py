@@ -28,6 +28,8 @@ UNUSABLE_BYTES_LARGE = GIB // 4
 STRIDE_FRACTION = 0.004
 # Two trials make a line only if the smaller is at most this part of the larger.
 APART = 0.6
+# To tell an edge from an island, so many sizes are looked at in this part below it.
+LOOKS, NEAR = 4, 0.05
 NO_LIMIT = 2**31 - 1
 
 
@@ -82,10 +84,23 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
 
 
 def largest_that(fits: Callable[[int], bool], start: int, limit: int) -> int:
-    """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none."""
-    low, high = 0, start
-    while high <= limit and fits(high):
-        low, high = high, 2 * high
+    """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none.
+
+    Where sizes fit and fail by turns, one that fits where none fits for a while below it is no answer.
+    """
+    end = limit + 1
+    while True:
+        size = _edge(fits, start, end)
+        below = [size - max(look, round(size * NEAR * look / LOOKS)) for look in range(1, LOOKS + 1)]
+        if below[-1] < 1 or any(map(fits, below)):
+            return size
+        end = below[-1]
+
+
+def _edge(fits: Callable[[int], bool], start: int, end: int) -> int:
+    low, high = 0, min(start, end)
+    while high < end and fits(high):
+        low, high = high, min(2 * high, end)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

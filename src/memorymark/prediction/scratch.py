@@ -16,7 +16,7 @@ from memorymark.catalog import GpuEntry
 from memorymark.prediction import recurrent
 from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import Operation, TensorFacts
-from memorymark.units import MIB
+from memorymark.units import KIB, MIB
 
 
 
@@ -192,7 +192,7 @@ def _convolution(op: Operation, _: GpuEntry) -> Scratch:
         copies_weight = not (weight.channels_last or conv.window == 1 or conv.is_depthwise)
         return Scratch((weight.nbytes,)) if copies_weight else NOTHING
     copies = _copied((image,))
-    if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv):
+    if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv) or _is_huge(conv):
         return Scratch(copies=copies)
     return Scratch((_in_other_layout(conv),), copies)
 
@@ -209,18 +209,35 @@ def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
     if conv.is_pointwise(8):
         partial_sums = min(image.shape[0], 64) * weight.numel * 4  # over the images
         return Scratch((PARAMETER_BYTES, partial_sums + PARAMETER_BYTES)[-conv.gradients :], copies)
-    if _has_own_kernel(conv):
+    if _has_own_kernel(conv) or _is_huge(conv):
         return Scratch(copies=copies)
     layout = _in_other_layout(conv)
-    partial_sums = min(14 * weight.nbytes, 8 * MIB) if image.dtype == torch.float32 else 0
+    partial_sums = _partial_weights(weight)
     for_image = PARAMETER_BYTES if conv.is_pointwise(4) else layout
     return Scratch((for_image, layout + partial_sums)[-conv.gradients :], copies)
 
 
+def _partial_weights(weight: TensorFacts) -> int:
+    """Gradients of the weight over parts of the images, in fp32, before they are added up."""
+    size = 4 * weight.numel
+    if weight.dtype != torch.float32:
+        parts = 9 * MIB // 4 // size
+        return parts * size if parts > 1 else 0
+    if size > 8 * MIB:
+        return 8 * MIB
+    parts = 8 * MIB // size
+    return size * (parts if size < 64 * KIB else min(parts, 14))
+
+
 def _in_other_layout(conv: Convolution) -> int:
     """What all of it takes with the channels last, where a window of one place is the same in both layouts."""
-    weight_bytes = conv.weight.nbytes if conv.window > 1 else 0
+    weight_bytes = _padded(conv.weight) if conv.window > 1 else 0
     return _padded(conv.image) + _padded(conv.result) + weight_bytes + PARAMETER_BYTES
+
+
+def _is_huge(conv: Convolution) -> bool:
+    """More elements than 32 bits count, which only kernels that copy nothing take."""
+    return max(conv.image.numel, conv.result.numel) >= 2**31
 
 
 def _has_own_kernel(conv: Convolution) -> bool:
