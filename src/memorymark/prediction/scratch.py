@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 
@@ -18,42 +19,48 @@ from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import Operation, TensorFacts
 from memorymark.units import KIB, MIB
 
+THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
+INDEX_BYTES = 8
+# What cuDNN keeps beside the rest; seen were 16 to 256 bytes.
+PARAMETER_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Scratch:
     """What an operation takes and gives back.
 
-    ``copies`` are there before its results and go when it ends; ``brief`` ones come and go one after the other. In the
-    backward pass of a convolution each follows the gradient that it is for.
+    ``copies`` are there before its results and go when it ends. What comes ``after`` the results comes in turn: a size
+    that goes at once, or several requests in order, of which -1 gives the first back and so on. In the backward pass of
+    a convolution each follows the gradient that it is for.
     """
 
-    brief: tuple[int, ...] = ()
+    after: tuple[int | tuple[int, ...], ...] = ()
     copies: tuple[int, ...] = ()
 
     @property
     def peak_bytes(self) -> int:
         """The most that it takes at once."""
-        return sum(self.copies) + max(self.brief, default=0)
+        return sum(self.copies) + max(map(_most_at_once, self.after), default=0)
+
+
+def _most_at_once(requests: int | tuple[int, ...]) -> int:
+    if isinstance(requests, int):
+        return requests
+    sizes = [request for request in requests if request > 0]
+    return max(accumulate(request if request > 0 else -sizes[-1 - request] for request in requests))
 
 
 NOTHING = Scratch()
-Rule = Callable[[Operation, GpuEntry], "int | tuple[int, ...] | Scratch"]
-
-THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
-INDEX_BYTES = 8
-# What cuDNN keeps beside its copies; seen were 16 to 147 bytes.
-PARAMETER_BYTES = 16
+Rule = Callable[[Operation, GpuEntry], "int | Scratch"]
 
 
 def scratch_of(operation: Operation, gpu: GpuEntry) -> Scratch:
     """What an operation takes beyond its results."""
     rule = RULES.get(operation.name)
     taken = rule(operation, gpu) if rule else NOTHING
-    if isinstance(taken, Scratch):
-        return taken
-    sizes = (taken,) if isinstance(taken, int) else taken
-    return Scratch(tuple(size for size in sizes if size > 0))
+    if isinstance(taken, int):
+        return Scratch((taken,)) if taken else NOTHING
+    return taken
 
 
 def cublas_workspace_bytes(gpu: GpuEntry) -> int:
@@ -127,16 +134,17 @@ def _power_of_two(value: int) -> int:
     return 1 << (max(value, 1).bit_length() - 1)
 
 
-def _embedding_backward(op: Operation, _: GpuEntry) -> int:
+def _embedding_backward(op: Operation, _: GpuEntry) -> Scratch:
     gradient, indices = op.inputs[0], op.inputs[1]
     count, width, rows = indices.numel, gradient.shape[-1], op.outputs[0].shape[0]
     if count <= 3072:
-        return 0  # a kernel that sorts nothing
-    sorting = 6 * count * INDEX_BYTES
+        return NOTHING  # a kernel that sorts nothing
+    indices_bytes, segments = count * INDEX_BYTES, min(count, rows)
+    sorting = (indices_bytes, indices_bytes, -2, segments * INDEX_BYTES, segments * INDEX_BYTES)
     if rows <= 2:
-        return sorting
-    segments = min(count, rows)
-    return (count // 10 + segments) * width * 4 + sorting
+        return Scratch(((*sorting, indices_bytes, -5, -4, -3, -1),))
+    parts = count // 10 + segments
+    return Scratch(((*sorting, parts * INDEX_BYTES, parts * width * 4, -6, -5, -4, -3, -1),))
 
 
 def _softmax_backward(op: Operation, _: GpuEntry) -> int:
@@ -163,23 +171,25 @@ def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> Scratch:
     if rows <= 65536 or width // 32 >= gpu.multiprocessors // 2:
         return Scratch(copies=copies)
     parts = _ceil(rows, 32)
-    return Scratch((2 * parts * width * 4 + _partial_sums(parts, width, gpu, along_rows=False),), copies)
+    part_bytes, sums = parts * width * 4, _partial_sums(parts, width, gpu, along_rows=False)
+    adding = (sums, -3, sums, -4) if sums else ()
+    return Scratch(((part_bytes, part_bytes, *adding, -1, -2),), copies)
 
 
-def _efficient_attention_backward(op: Operation, _: GpuEntry) -> tuple[int, ...]:
-    """The product of the result and its gradient, then the gradient of the query in fp32."""
+def _efficient_attention_backward(op: Operation, _: GpuEntry) -> Scratch:
+    """The product of the result and its gradient and its sums, then the gradient of the query in fp32."""
     query = op.inputs[1]
     batch, heads, length, width = query.shape
-    per_row = 4 * batch * heads * length
     blocks = batch * heads * _ceil(length, 64) * _ceil(width, 64)
-    return query.numel * 4 + 2 * per_row, blocks * (64 * 64 * 4 + 16) + per_row
+    sums = 4 * batch * heads * length
+    return Scratch(((query.numel * 4, sums, sums, -2, -1, blocks * (64 * 64 * 4 + 16), -3, -4),))
 
 
 def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     query, key = op.inputs[1], op.inputs[2]
     batch, heads, length, width = query.shape
     rounded = length if gpu.capability >= (9, 0) else _ceil(length, 128) * 128
-    total = batch * heads * rounded * 4 * (width + 1)
+    total = batch * heads * rounded * 4 * (width + 1) + PARAMETER_BYTES
     if key.shape[1] != heads:  # gradients of shared keys and values are first made for every head
         total += 2 * batch * heads * key.shape[2] * width * query.dtype.itemsize
     return total

@@ -63,27 +63,32 @@ class Memory:
                 self.allocator.free(block)
         made, taken = growth.made_at(batch_size), scratch(growth, batch_size)
         if growth.operation.name == recurrent.FORWARD:
-            self._run_recurrent(growth, made, taken.brief)
+            self._run_recurrent(growth, made, taken.peak_bytes)
             return
         copies = [self.allocator.allocate(size) for size in taken.copies]
         one_by_one = growth.operation.name == CONVOLUTION_BACKWARD
         for index, (number, size) in enumerate(made):
             self._allocate(number, size)
             if one_by_one:
-                self._take_briefly(growth, taken.brief[index : index + 1])
+                self._take_briefly(growth, taken.after[index : index + 1])
         # Autograd has a thread of its own, which has its own workspaces.
         if growth.operation.base_name in MATRIX_PRODUCTS:
             self._keep(WORKSPACES[in_backward], self._workspace_bytes)
         if growth.operation.base_name == ADDS_A_BIAS:
             self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
-        self._take_briefly(growth, taken.brief[len(made) if one_by_one else 0 :])
+        self._take_briefly(growth, taken.after[len(made) if one_by_one else 0 :])
         for block in copies:
             self.allocator.free(block)
 
-    def _take_briefly(self, growth: Growth, sizes: Iterable[int]) -> None:
-        for size in sizes:
+    def _take_briefly(self, growth: Growth, each: Iterable[int | tuple[int, ...]]) -> None:
+        for requests in each:
+            blocks: list[Block] = []
             try:
-                self.allocator.free(self.allocator.allocate(size))
+                for request in (requests, -1) if isinstance(requests, int) else requests:
+                    if request > 0:
+                        blocks.append(self.allocator.allocate(request))
+                    else:
+                        self.allocator.free(blocks[-1 - request])
             except OutOfMemory:
                 # A convolution that finds no room for its copies takes another algorithm, which needs none.
                 if not growth.operation.name.startswith("aten.convolution"):
@@ -94,16 +99,16 @@ class Memory:
         if workspace not in self.blocks and workspace not in self.lasting:
             self._allocate(workspace, size)
 
-    def _run_recurrent(self, growth: Growth, made: Sequence[tuple[int, int]], sizes: Sequence[int]) -> None:
+    def _run_recurrent(self, growth: Growth, made: Sequence[tuple[int, int]], workspace_bytes: int) -> None:
         """The workspace is asked for before the last result, which stays until the backward pass."""
         if recurrent.drops_out(growth.operation):
             self._keep(DROPOUT_STATE, self._dropout_state_bytes)
         for number, size in made[:-1]:
             self._allocate(number, size)
-        taken = [self.allocator.allocate(size) for size in sizes]
+        workspace = self.allocator.allocate(workspace_bytes) if workspace_bytes else None
         self._allocate(*made[-1])
-        for block in taken:
-            self.allocator.free(block)
+        if workspace is not None:
+            self.allocator.free(workspace)
 
     def _allocate(self, number: int, size: int) -> None:
         if number in self.blocks:
