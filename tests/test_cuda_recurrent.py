@@ -11,7 +11,7 @@ from memorymark.prediction.fake_step import trace_training
 from memorymark.prediction.known import unknown_operations
 from memorymark.prediction.program import Growth, Program
 from memorymark.prediction.recurrent import BACKWARD, FORWARD
-from memorymark.prediction.scratch import scratch_bytes
+from memorymark.prediction.scratch import scratch_of
 from memorymark.prediction.simulate import Memory
 from memorymark.recipe import Recipe
 from operations import tracing_for
@@ -45,8 +45,7 @@ def replayed(trace):
     memory.allocator = Recorder()
     step = Program([Growth(op, op, 1) for op in trace.operations], trace.marks)
     ends = [
-        len(memory.allocator.history)
-        for _ in memory.run(step, 1, lambda growth, _: scratch_bytes(growth.operation, H200))
+        len(memory.allocator.history) for _ in memory.run(step, 1, lambda growth, _: scratch_of(growth.operation, H200))
     ]
     return memory.allocator.history[: ends[0]], memory.allocator.history[ends[0] :]
 

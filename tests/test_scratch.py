@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from memorymark.catalog import find_gpu
-from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_bytes
+from memorymark.prediction.scratch import (
+    NOTHING,
+    PARAMETER_BYTES,
+    RULES,
+    Scratch,
+    cublas_workspace_bytes,
+    dropout_state_bytes,
+    scratch_of,
+)
 from memorymark.units import MIB
 from operations import operation, tensor
 
@@ -69,7 +77,7 @@ def convolved_shape(image, weight, arguments):
 
 
 def predicted(signature):
-    return max(scratch_bytes(recorded(signature), H200), default=0)
+    return scratch_of(recorded(signature), H200).peak_bytes
 
 
 def signatures(*names):
@@ -177,29 +185,28 @@ def test_every_recorded_operation_has_a_rule():
 
 
 def test_an_operation_without_a_rule_takes_no_scratch():
-    assert scratch_bytes(operation("aten.relu.default", [tensor(4, 8)], [tensor(4, 8)]), H200) == ()
+    assert scratch_of(operation("aten.relu.default", [tensor(4, 8)], [tensor(4, 8)]), H200) == NOTHING
 
 
 def test_a_rule_that_finds_nothing_gives_no_sizes_rather_than_zeros():
     norm = operation("aten.native_layer_norm.default", [tensor(4, 8)], [tensor(4, 8)])
-    assert scratch_bytes(norm, H200) == ()
+    assert scratch_of(norm, H200) == NOTHING
 
 
 def test_only_what_is_strided_is_copied_for_a_layer_norm():
     strided = tensor(4, 8, contiguous=False)
     norm = operation("aten.native_layer_norm.default", [strided, tensor(8)], [tensor(4, 8)])
-    assert scratch_bytes(norm, H200) == (4 * 8 * 4,)
+    assert scratch_of(norm, H200) == Scratch(copies=(4 * 8 * 4,))
 
 
 @pytest.mark.parametrize("shape", [(0, 8), (1, 8), (4, 8)])
 def test_a_small_reduction_takes_nothing(shape):
-    assert scratch_bytes(operation("aten.sum.dim_IntList", [tensor(*shape)], [tensor(1, 8)]), H200) == ()
+    assert scratch_of(operation("aten.sum.dim_IntList", [tensor(*shape)], [tensor(1, 8)]), H200) == NOTHING
 
 
 def test_a_gpu_with_more_multiprocessors_splits_a_reduction_into_more_parts():
     total = operation("aten.sum.dim_IntList", [tensor(100_000, 256)], [tensor(1, 256)], [0, True])
-    (on_t4,), (on_h200,) = scratch_bytes(total, find_gpu("t4")), scratch_bytes(total, H200)
-    assert on_t4 < on_h200
+    assert 0 < scratch_of(total, find_gpu("t4")).peak_bytes < scratch_of(total, H200).peak_bytes
 
 
 def attention_backward(kernel, length, key_heads=8):
@@ -209,14 +216,15 @@ def attention_backward(kernel, length, key_heads=8):
 
 
 def test_flash_attention_before_hopper_rounds_the_length_up_to_whole_blocks():
-    rounded, even = (scratch_bytes(attention_backward("flash", n), find_gpu("a100-40gb")) for n in (100, 128))
+    rounded, even = (scratch_of(attention_backward("flash", n), find_gpu("a100-40gb")) for n in (100, 128))
     assert rounded == even
-    assert scratch_bytes(attention_backward("flash", 100), H200) < scratch_bytes(attention_backward("flash", 128), H200)
+    short, long = (scratch_of(attention_backward("flash", n), H200).peak_bytes for n in (100, 128))
+    assert short < long
 
 
 def test_shared_keys_and_values_get_a_gradient_for_every_head_first():
-    (shared,) = scratch_bytes(attention_backward("cudnn", 128, key_heads=2), H200)
-    (own,) = scratch_bytes(attention_backward("cudnn", 128), H200)
+    shared = scratch_of(attention_backward("cudnn", 128, key_heads=2), H200).peak_bytes
+    own = scratch_of(attention_backward("cudnn", 128), H200).peak_bytes
     assert shared - own == 2 * prod((2, 8, 128, 64)) * 2
 
 
@@ -224,7 +232,7 @@ def test_shared_keys_and_values_get_a_gradient_for_every_head_first():
 def test_few_embedded_tokens_are_not_sorted(rows, copied):
     inputs = [tensor(rows, 64), tensor(rows, dtype=torch.long)]
     backward = operation("aten.embedding_dense_backward.default", inputs, [tensor(1000, 64)], [1000, -1, False])
-    assert bool(scratch_bytes(backward, H200)) == copied
+    assert (scratch_of(backward, H200) != NOTHING) == copied
 
 
 def convolution(image, weight, *, stride=1, groups=1, **layout):
@@ -237,13 +245,14 @@ def convolution(image, weight, *, stride=1, groups=1, **layout):
 
 def test_a_convolution_copies_its_tensors_into_the_layout_of_tensor_cores():
     op = convolution((8, 64, 32, 32), (64, 64, 3, 3))
-    assert scratch_bytes(op, H200) == (sum(t.nbytes for t in (*op.inputs, *op.outputs)),)
+    assert scratch_of(op, H200).peak_bytes == sum(t.nbytes for t in (*op.inputs, *op.outputs)) + PARAMETER_BYTES
 
 
 def test_a_convolution_pads_the_channels_of_its_copies():
     few = convolution((8, 7, 32, 32), (64, 7, 3, 3), dtype=torch.bfloat16)
-    (size,) = scratch_bytes(few, H200)
-    assert size == few.inputs[0].nbytes // 7 * 8 + few.outputs[0].nbytes + few.inputs[1].nbytes
+    image, weight = few.inputs
+    padded = (image.nbytes + weight.nbytes) // 7 * 8
+    assert scratch_of(few, H200).peak_bytes == padded + few.outputs[0].nbytes + PARAMETER_BYTES
 
 
 @pytest.mark.parametrize(
@@ -256,18 +265,18 @@ def test_a_convolution_pads_the_channels_of_its_copies():
     ids=["pointwise", "depthwise", "of colours"],
 )
 def test_convolutions_that_work_on_the_plain_layout_copy_nothing(op):
-    assert scratch_bytes(op, H200) == ()
+    assert scratch_of(op, H200) == NOTHING
 
 
 def test_a_pointwise_convolution_without_padding_copies_nothing_however_that_is_written():
     op = convolution((8, 64, 32, 32), (128, 64, 1, 1))
     op.arguments = (None, 1, 1, 0, 1, 1, False, 0, 1)
-    assert scratch_bytes(op, H200) == ()
+    assert scratch_of(op, H200) == NOTHING
 
 
 def test_with_channels_last_only_the_weight_is_copied():
     op = convolution((8, 64, 32, 32), (64, 64, 3, 3), contiguous=False, channels_last=True)
-    assert scratch_bytes(op, H200) == (op.inputs[1].nbytes,)
+    assert scratch_of(op, H200) == Scratch((op.inputs[1].nbytes,))
 
 
 def test_cublas_takes_more_on_hopper():
@@ -278,3 +287,28 @@ def test_cublas_takes_more_on_hopper():
 def test_recurrent_dropout_keeps_a_random_state_for_each_thread_of_the_gpu():
     assert dropout_state_bytes(H200) == 6_488_064  # as cuDNN said there
     assert dropout_state_bytes(find_gpu("t4")) < dropout_state_bytes(H200)
+
+
+def gradients_of(op, *, image=True):
+    """The backward pass of a convolution, for the gradients of the weight and perhaps of the image."""
+    arguments = [0, *op.arguments[1:], image, True, False]
+    made = [op.inputs[0], op.inputs[1]] if image else [op.inputs[1]]
+    return operation("aten.convolution_backward.default", [op.outputs[0], *op.inputs], made, arguments)
+
+
+def test_a_window_of_one_place_needs_no_copy_of_the_weight():
+    op = convolution((8, 64, 7, 7), (128, 64, 1, 1))
+    assert scratch_of(op, H200).peak_bytes == op.inputs[0].nbytes + op.outputs[0].nbytes + PARAMETER_BYTES
+
+
+def test_each_gradient_of_a_convolution_that_is_asked_for_has_its_scratch():
+    op = convolution((8, 64, 32, 32), (64, 64, 3, 3))
+    of_image, of_weight = scratch_of(gradients_of(op), H200).after
+    assert of_weight > of_image
+    assert scratch_of(gradients_of(op, image=False), H200).after == (of_weight,)
+
+
+def test_a_convolution_of_more_elements_than_32_bits_count_copies_nothing():
+    below, above = (convolution((n, 64, 512, 512), (64, 64, 3, 3)) for n in (127, 128))
+    assert scratch_of(below, H200) != NOTHING
+    assert scratch_of(above, H200) == scratch_of(gradients_of(above), H200) == NOTHING

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memorymark.search import find_maximum, size_within
+from memorymark.search import find_maximum, largest_that, size_within
 from memorymark.trial import Failure, Trial
 
 MB = 10**6
@@ -241,3 +241,20 @@ def test_a_good_forecast_leaves_little_to_try(miss):
 
     assert (result.maximum, result.exact) == (maximum, True)
     assert len(result.trials) <= 6
+
+
+@given(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 64))
+def test_the_largest_that_fits_is_found_by_asking(maximum, limit, start):
+    assert largest_that(lambda size: size <= maximum, start, limit) == min(maximum, limit)
+
+
+@pytest.mark.parametrize(("fits", "answer"), [({80}, 68), ({75, 78, 80}, 80), ({79, 80}, 80)])
+def test_a_size_that_fits_where_none_does_for_a_while_below_is_no_answer(fits, answer):
+    asked = []
+
+    def ask(size):
+        asked.append(size)
+        return size <= 68 or size in fits
+
+    assert largest_that(ask, 64, 10_000) == answer
+    assert len(asked) < 40

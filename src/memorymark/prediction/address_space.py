@@ -38,9 +38,9 @@ class AddressSpace:
         del self._segments[bisect_left(self._segments, (address,))]
 
     def _room(self, size: int) -> int:
-        new_chunks = 0
-        used = chunks = 0  # where the last segment ends, and the last chunk in use
         length = _ceil(size)
+        new_chunks = self._top  # where there is no room below, above all
+        used = chunks = 0  # where the last segment ends, and the last chunk in use
         for address, end in self._segments:
             if min(chunks, address) - used >= size:
                 return used
@@ -53,7 +53,7 @@ class AddressSpace:
             used, chunks = end, _ceil(end)
         if chunks - used >= size:
             return used
-        top = self._top or END
+        top = self._top if self._segments else END
         return top - length if top - chunks >= length else new_chunks
 
 

@@ -134,16 +134,16 @@ def _power_of_two(value: int) -> int:
     return 1 << (max(value, 1).bit_length() - 1)
 
 
-def _embedding_backward(op: Operation, _: GpuEntry) -> Scratch:
+def _embedding_backward(op: Operation, _: GpuEntry) -> int | Scratch:
     gradient, indices = op.inputs[0], op.inputs[1]
     count, width, rows = indices.numel, gradient.shape[-1], op.outputs[0].shape[0]
     if count <= 3072:
-        return NOTHING  # a kernel that sorts nothing
+        return 0  # a kernel that sorts nothing
     indices_bytes, segments = count * INDEX_BYTES, min(count, rows)
-    sorting = (indices_bytes, indices_bytes, -2, segments * INDEX_BYTES, segments * INDEX_BYTES)
     if rows <= 2:
-        return Scratch(((*sorting, indices_bytes, -5, -4, -3, -1),))
-    parts = count // 10 + segments
+        return 6 * indices_bytes
+    segments_bytes, parts = segments * INDEX_BYTES, count // 10 + segments
+    sorting = (indices_bytes, indices_bytes, -2, segments_bytes, segments_bytes)
     return Scratch(((*sorting, parts * INDEX_BYTES, parts * width * 4, -6, -5, -4, -3, -1),))
 
 
