@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,5 +60,5 @@ def test_segments_never_overlap(actions):
         elif alive:
             space.give_back(alive.pop(action % len(alive))[0])
     alive.sort()
-    for (address, size), (next_address, _) in zip(alive, alive[1:], strict=False):
+    for (address, size), (next_address, _) in pairwise(alive):
         assert address + size <= next_address

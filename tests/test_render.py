@@ -349,8 +349,8 @@ def test_the_verdict_on_the_backward_pass(ratio, verdict, shown):
 @pytest.mark.parametrize(
     ("gpu", "said"),
     [
-        ("NVIDIA H200", "memory may be off by 2 %, speed by 30 % (docs/benchmarks.md)"),
-        ("NVIDIA A10", "memory may be off by 3 %, speed by 45 %; on an H200 by less (docs/benchmarks.md)"),
+        ("NVIDIA H200", "memory may be off by 1 %, speed by 30 % (docs/benchmarks.md)"),
+        ("NVIDIA A10", "memory may be off by 2 %, speed by 45 %; on an H200 by less (docs/benchmarks.md)"),
     ],
 )
 def test_how_far_a_prediction_may_be_off_is_that_of_its_gpu(predicted, gpu, said):

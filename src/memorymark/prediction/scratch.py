@@ -216,9 +216,10 @@ def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
     if image.channels_last and gradient.channels_last:
         return Scratch((weight.nbytes,) * conv.gradients)
     copies = _copied((gradient, image))
-    if conv.is_pointwise(8):
+    if conv.is_pointwise(16 // image.dtype.itemsize):
         partial_sums = min(image.shape[0], 64) * weight.numel * 4  # over the images
-        return Scratch((PARAMETER_BYTES, partial_sums + PARAMETER_BYTES)[-conv.gradients :], copies)
+        beside = 0 if image.dtype == torch.float32 else PARAMETER_BYTES
+        return Scratch((PARAMETER_BYTES, partial_sums + beside)[-conv.gradients :], copies)
     if _has_own_kernel(conv) or _is_huge(conv):
         return Scratch(copies=copies)
     layout = _in_other_layout(conv)
@@ -232,11 +233,11 @@ def _partial_weights(weight: TensorFacts) -> int:
     size = 4 * weight.numel
     if weight.dtype != torch.float32:
         parts = 9 * MIB // 4 // size
-        return parts * size if parts > 1 else 0
+        return parts * size + 512 if parts > 1 else 0
     if size > 8 * MIB:
         return 8 * MIB
     parts = 8 * MIB // size
-    return size * (parts if size < 64 * KIB else min(parts, 14))
+    return size * (parts if size < 64 * KIB else min(parts, 14)) + 512
 
 
 def _in_other_layout(conv: Convolution) -> int:

@@ -10,10 +10,10 @@ from math import ceil, floor
 from memorymark.catalog import GpuEntry
 from memorymark.trial import Trial
 
-ALLOCATED_ERROR = 0.02
+ALLOCATED_ERROR = 0.01
 RESERVED_ERROR = 0.10
 TIME_ERROR = 0.30
-MAXIMUM_ERROR = 0.05
+MAXIMUM_ERROR = 0.02
 # A GPU on which nothing was measured, and operations that nobody measured, make it less certain.
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0

@@ -8,7 +8,7 @@ export function WhatYouGet() {
       <ExampleBar name="Today, batch 16" verdict="87 % wasted" share={13} isGood={false} />
       <ExampleBar name="Maximum, batch 266" verdict="98 % used" share={98} isGood />
       <p className="mt-5 text-lg font-medium">
-        Batch 244 trains <span className="text-accent">1.44x faster</span> than today.
+        Batch 252 trains <span className="text-accent">1.45x faster</span> than today.
       </p>
     </figure>
   );
