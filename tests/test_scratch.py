@@ -289,11 +289,11 @@ def test_recurrent_dropout_keeps_a_random_state_for_each_thread_of_the_gpu():
     assert dropout_state_bytes(find_gpu("t4")) < dropout_state_bytes(H200)
 
 
-def gradients_of(op, *, image=True):
-    """The backward pass of a convolution, for the gradients of the weight and perhaps of the image."""
-    arguments = [0, *op.arguments[1:], image, True, False]
-    made = [op.inputs[0], op.inputs[1]] if image else [op.inputs[1]]
-    return operation("aten.convolution_backward.default", [op.outputs[0], *op.inputs], made, arguments)
+def gradients_of(op, *, image=True, weight=True):
+    """The backward pass of a convolution, for these gradients."""
+    wanted = [facts for facts, is_wanted in zip(op.inputs, (image, weight), strict=True) if is_wanted]
+    arguments = [0, *op.arguments[1:], image, weight, False]
+    return operation("aten.convolution_backward.default", [op.outputs[0], *op.inputs], wanted, arguments)
 
 
 def test_a_window_of_one_place_needs_no_copy_of_the_weight():
@@ -306,6 +306,8 @@ def test_each_gradient_of_a_convolution_that_is_asked_for_has_its_scratch():
     of_image, of_weight = scratch_of(gradients_of(op), H200).after
     assert of_weight > of_image
     assert scratch_of(gradients_of(op, image=False), H200).after == (of_weight,)
+    assert scratch_of(gradients_of(op, weight=False), H200).after == (of_image,)
+    assert scratch_of(gradients_of(op, image=False, weight=False), H200).after == ()
 
 
 def test_a_convolution_of_more_elements_than_32_bits_count_copies_nothing():

@@ -12,7 +12,7 @@ from memorymark.prediction.operation import Operation, TensorFacts
 class Convolution:
     """What it convolves with what; ``result`` is its output, or in the backward pass the gradient of that.
 
-    ``gradients`` counts those of image and weight that a backward pass makes; of one alone it is the weight's.
+    ``gradients`` says of image and weight whether a backward pass makes theirs.
     """
 
     image: TensorFacts
@@ -22,7 +22,7 @@ class Convolution:
     groups: int
     transposed: bool
     backward: bool
-    gradients: int = 0
+    gradients: tuple[bool, bool] = (False, False)
 
     @classmethod
     def of(cls, op: Operation) -> Convolution:
@@ -40,7 +40,7 @@ class Convolution:
             # After strides, padding and dilation; some operators write a number once that holds for every axis.
             transposed=next(argument for argument in op.arguments if isinstance(argument, bool)),
             backward=backward,
-            gradients=sum(op.arguments[-3:-1]) if backward else 0,
+            gradients=(bool(op.arguments[-3]), bool(op.arguments[-2])) if backward else (False, False),
         )
 
     @property

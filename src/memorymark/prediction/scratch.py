@@ -208,29 +208,31 @@ def _convolution(op: Operation, _: GpuEntry) -> Scratch:
 
 
 def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
-    """The image's gradient first, then the weight's."""
     conv = Convolution.of(op)
     image, weight, gradient = conv.image, conv.weight, conv.result
     if conv.is_depthwise:
         return Scratch(() if image.contiguous else (gradient.nbytes + image.nbytes,))
+    copies: tuple[int, ...] = ()
     if image.channels_last and gradient.channels_last:
-        return Scratch((weight.nbytes,) * conv.gradients)
-    copies = _copied((gradient, image))
-    if conv.is_pointwise(16 // image.dtype.itemsize):
-        partial_sums = min(image.shape[0], 64) * weight.numel * 4  # over the images
-        beside = 0 if image.dtype == torch.float32 else PARAMETER_BYTES
-        return Scratch((PARAMETER_BYTES, partial_sums + beside)[-conv.gradients :], copies)
-    if _has_own_kernel(conv) or _is_huge(conv):
-        return Scratch(copies=copies)
-    layout = _in_other_layout(conv)
-    partial_sums = _partial_weights(weight)
-    for_image = PARAMETER_BYTES if conv.is_pointwise(4) else layout
-    return Scratch((for_image, layout + partial_sums)[-conv.gradients :], copies)
+        for_image = for_weight = weight.nbytes
+    else:
+        copies = _copied((gradient, image))
+        if _has_own_kernel(conv) or _is_huge(conv):
+            return Scratch(copies=copies)
+        layout = _in_other_layout(conv)
+        for_image, for_weight = layout, layout + _partial_weights(weight)
+        if conv.is_pointwise(4):
+            for_image = PARAMETER_BYTES
+        if conv.is_pointwise(16 // image.dtype.itemsize):
+            over_images = min(image.shape[0], 64) * weight.numel * 4
+            for_weight = over_images + (0 if image.dtype == torch.float32 else PARAMETER_BYTES)
+    of_image, of_weight = conv.gradients
+    return Scratch((*((for_image,) if of_image else ()), *((for_weight,) if of_weight else ())), copies)
 
 
 def _partial_weights(weight: TensorFacts) -> int:
     """Gradients of the weight over parts of the images, in fp32, before they are added up."""
-    size = 4 * weight.numel
+    size = max(4 * weight.numel, 1)
     if weight.dtype != torch.float32:
         parts = 9 * MIB // 4 // size
         return parts * size + 512 if parts > 1 else 0
