@@ -21,6 +21,8 @@ class AddressSpace:
     def __init__(self) -> None:
         self._segments: list[tuple[int, int]] = []
         self._top = 0
+        # No room in a chunk, and none between chunks, is larger than this: most segments need not be looked through.
+        self._most_in_chunks = self._most_between = 0
 
     def take(self, size: int) -> int:
         """The address of a new segment."""
@@ -30,32 +32,55 @@ class AddressSpace:
 
     def add(self, address: int, size: int) -> None:
         """A segment is there, wherever its address comes from."""
-        insort(self._segments, (address, address + size))
-        self._top = max(self._top, _ceil(address + size))
+        end = address + size
+        insort(self._segments, (address, end))
+        self._top = max(self._top, _ceil(end))
+        self._most_in_chunks = max(self._most_in_chunks, _ceil(end) - end, address - _floor(address))
+
+    def found(self, address: int, size: int) -> None:
+        """A segment was there before, perhaps with room between it and others."""
+        self.add(address, size)
+        self._most_in_chunks = self._most_between = END
 
     def give_back(self, address: int) -> None:
         """A segment is gone."""
         del self._segments[bisect_left(self._segments, (address,))]
+        self._most_in_chunks = self._most_between = END
 
     def _room(self, size: int) -> int:
         length = _ceil(size)
-        new_chunks = self._top  # where there is no room below, above all
-        used = chunks = 0  # where the last segment ends, and the last chunk in use
-        for address, end in self._segments:
-            if min(chunks, address) - used >= size:
-                return used
-            start = address // CHUNK_BYTES * CHUNK_BYTES
+        if not self._segments:
+            return END - length
+        if size <= self._most_in_chunks or length <= self._most_between:
+            address = self._look_through(size, length)
+            if address is not None:
+                return address
+        bottom = _floor(self._segments[0][0])
+        return bottom - length if bottom >= length else self._top
+
+    def _look_through(self, size: int, length: int) -> int | None:
+        """In the chunks in use, else between them."""
+        between, most_in_chunks, most_between = None, 0, 0
+        used = chunks = _floor(self._segments[0][0])
+        for address, end in [*self._segments, (self._top, self._top)]:
+            start = _floor(address)
+            room = [(used, min(chunks, address) - used)]
             if start >= chunks:
-                if address - start >= size:
-                    return start
-                if start - chunks >= length:
-                    new_chunks = start - length
+                room.append((start, address - start))
+                most_between = max(most_between, start - chunks)
+                between = start - length if start - chunks >= length else between
+            for place, left in room:
+                if left >= size:
+                    return place
+                most_in_chunks = max(most_in_chunks, left)
             used, chunks = end, _ceil(end)
-        if chunks - used >= size:
-            return used
-        top = self._top if self._segments else END
-        return top - length if top - chunks >= length else new_chunks
+        self._most_in_chunks, self._most_between = most_in_chunks, most_between
+        return between
 
 
 def _ceil(address: int) -> int:
     return -(-address // CHUNK_BYTES) * CHUNK_BYTES
+
+
+def _floor(address: int) -> int:
+    return address // CHUNK_BYTES * CHUNK_BYTES

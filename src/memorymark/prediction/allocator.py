@@ -156,7 +156,7 @@ class CachingAllocator:
                 self.allocated_bytes += size
             else:
                 insort(self._pool(small=segment.small), (size, block.address, block))
-        self._space.add(segment.address, address - segment.address)
+        self._space.found(segment.address, address - segment.address)
         self.reset_peaks()
 
     def _pool(self, *, small: bool) -> Pool:
