@@ -228,7 +228,8 @@ def row(script: str, results: dict[str, Any]) -> list[object]:
 def main() -> None:
     given = flags()
     device = given.get("device", "cuda")
-    steps, turn = int(given.get("steps", 1000)), int(given.get("turn", 25))
+    turn = int(given.get("turn", 25 if device == "cuda" else 4))
+    steps = max(int(given.get("steps", 1000 if device == "cuda" else 40)), 8 * turn)  # fewer turns say nothing
     scripts = given.get("scripts", ",".join(SCRIPTS)).split(",")
     results: dict[str, Any] = {}
     if "out" in given:

@@ -248,7 +248,7 @@ def test_the_largest_that_fits_is_found_by_asking(maximum, limit, start):
     assert largest_that(lambda size: size <= maximum, start, limit) == min(maximum, limit)
 
 
-@pytest.mark.parametrize(("fits", "answer"), [({80}, 68), ({75, 78, 80}, 80), ({79, 80}, 80)])
+@pytest.mark.parametrize(("fits", "answer"), [({80}, 68), ({76, 80}, 80), ({79, 80}, 80)])
 def test_a_size_that_fits_where_none_does_for_a_while_below_is_no_answer(fits, answer):
     asked = []
 
@@ -258,3 +258,11 @@ def test_a_size_that_fits_where_none_does_for_a_while_below_is_no_answer(fits, a
 
     assert largest_that(ask, 64, 10_000) == answer
     assert len(asked) < 40
+
+
+def test_where_only_one_size_fits_it_is_the_answer():
+    assert largest_that(lambda size: size == 8, 8, 10_000) == 8
+
+
+def test_a_start_at_nothing_ends():
+    assert largest_that(lambda size: size <= 7, 0, 10_000) == 7

@@ -111,6 +111,12 @@ def test_requests_are_given_back_in_the_order_that_is_written():
     assert scratch.peak_bytes == 50 * MIB
 
 
+def test_a_request_for_nothing_keeps_its_place():
+    scratch = Scratch((0, (0, 16 * MIB, -1, -2)))
+    assert requests_of(makes((1, 12)), scratch)[-4:] == [0, 16, 0, -16]
+    assert scratch.peak_bytes == 16 * MIB
+
+
 def test_each_gradient_of_a_convolution_is_followed_by_its_scratch():
     backward = makes((1, 12), (2, 3), (3, 2), name="aten.convolution_backward.default")
     assert requests_of(backward, Scratch((16 * MIB, 20 * MIB))) == [12, 16, -16, 3, 20, -20, 2]

@@ -178,7 +178,7 @@ def test_a_compiled_classifier_is_told_its_kind_of_problem_before_it_is_compiled
     recipe = mm.Recipe(compile=True)
     code = code_of(recipe, 8, task="image-classification")
 
-    told = 'model.config.problem_type = "single_label_classification"'
+    told = "if model.config.problem_type is None and model.config.num_labels > 1:\n    model.config.problem_type ="
     for text in (code.pytorch, code.transformers, code.lightning):
         assert told in text.partition("compile(" if "torch.compile(" in text else "torch_compile=")[0]
     assert "problem_type" not in code_of(recipe, 8, task="causal-lm").pytorch

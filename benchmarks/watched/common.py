@@ -87,7 +87,10 @@ class StepClock:
             self._last = time.perf_counter()
 
     def _take_turns(self) -> None:
-        """Watching ends, or goes on, for all that torch and the script can see of it."""
+        """Watching ends, or goes on, for all that torch and the script can see of it.
+
+        What asks the driver twice a second how busy the GPU is goes on for half a second more.
+        """
         from memorymark.integrations import hooks  # here only: the other runs are of scripts that know nothing of it
 
         if self._resting:

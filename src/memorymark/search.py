@@ -86,11 +86,15 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
 def largest_that(fits: Callable[[int], bool], start: int, limit: int) -> int:
     """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none.
 
-    Where sizes fit and fail by turns, one that fits where none fits for a while below it is no answer.
+    Where sizes fit and fail by turns, one that fits where none fits for a while below it is no answer, unless there is
+    no other.
     """
-    end = limit + 1
+    end, largest = limit + 1, 0
     while True:
-        size = _edge(fits, start, end)
+        size = _edge(fits, max(start, 1), end)
+        largest = largest or size
+        if size == 0:
+            return largest
         below = [size - max(look, round(size * NEAR * look / LOOKS)) for look in range(1, LOOKS + 1)]
         if below[-1] < 1 or any(map(fits, below)):
             return size

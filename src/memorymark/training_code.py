@@ -249,7 +249,8 @@ def _model_lines(plan: Plan, *, checkpointing: bool = True) -> list[str]:
     if recipe.compile and plan.task in TELLS_PROBLEM_TYPE:
         lines += [
             "# For one class a sample; if the first step has to find out, the second compiles everything again.",
-            'model.config.problem_type = "single_label_classification"',
+            "if model.config.problem_type is None and model.config.num_labels > 1:",
+            '    model.config.problem_type = "single_label_classification"',
         ]
     if recipe.attention == "sdpa":
         lines.append('model.set_attn_implementation("sdpa")')

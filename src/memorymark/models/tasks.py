@@ -51,8 +51,8 @@ TASKS = {
     )
 }
 
-# Models for these choose their loss by ``config.problem_type``, and set it in their first step where it is not set.
-TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification")
+# Many models for these choose their loss by ``config.problem_type``, and set it in their first step if nobody has.
+TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification", "audio-classification")
 
 
 def find_task(name: str) -> Task:

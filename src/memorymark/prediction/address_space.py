@@ -8,6 +8,7 @@ segment lies below the one before it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from itertools import chain
 
 from memorymark.units import MIB
 
@@ -27,25 +28,23 @@ class AddressSpace:
     def take(self, size: int) -> int:
         """The address of a new segment."""
         address = self._room(size)
-        self.add(address, size)
+        self._add(address, address + size)
         return address
 
-    def add(self, address: int, size: int) -> None:
-        """A segment is there, wherever its address comes from."""
-        end = address + size
-        insort(self._segments, (address, end))
-        self._top = max(self._top, _ceil(end))
-        self._most_in_chunks = max(self._most_in_chunks, _ceil(end) - end, address - _floor(address))
-
     def found(self, address: int, size: int) -> None:
-        """A segment was there before, perhaps with room between it and others."""
-        self.add(address, size)
+        """A segment is there already, perhaps with room between it and others."""
+        self._add(address, address + size)
         self._most_in_chunks = self._most_between = END
 
     def give_back(self, address: int) -> None:
         """A segment is gone."""
         del self._segments[bisect_left(self._segments, (address,))]
         self._most_in_chunks = self._most_between = END
+
+    def _add(self, address: int, end: int) -> None:
+        insort(self._segments, (address, end))
+        self._top = max(self._top, _ceil(end))
+        self._most_in_chunks = max(self._most_in_chunks, _ceil(end) - end)
 
     def _room(self, size: int) -> int:
         length = _ceil(size)
@@ -62,17 +61,18 @@ class AddressSpace:
         """In the chunks in use, else between them."""
         between, most_in_chunks, most_between = None, 0, 0
         used = chunks = _floor(self._segments[0][0])
-        for address, end in [*self._segments, (self._top, self._top)]:
+        for address, end in chain(self._segments, ((self._top, self._top),)):
+            left = min(chunks, address) - used
+            if left >= size:
+                return used
+            most_in_chunks = max(most_in_chunks, left)
             start = _floor(address)
-            room = [(used, min(chunks, address) - used)]
             if start >= chunks:
-                room.append((start, address - start))
+                if address - start >= size:
+                    return start
+                most_in_chunks = max(most_in_chunks, address - start)
                 most_between = max(most_between, start - chunks)
                 between = start - length if start - chunks >= length else between
-            for place, left in room:
-                if left >= size:
-                    return place
-                most_in_chunks = max(most_in_chunks, left)
             used, chunks = end, _ceil(end)
         self._most_in_chunks, self._most_between = most_in_chunks, most_between
         return between

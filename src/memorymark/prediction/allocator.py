@@ -181,7 +181,7 @@ class CachingAllocator:
         if address is None:
             address = self._space.take(size)
         else:
-            self._space.add(address, size)
+            self._space.found(address, size)
         block = self._first_blocks[address] = Block(address, size, small=small)
         return block
 

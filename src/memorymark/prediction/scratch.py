@@ -21,7 +21,7 @@ from memorymark.units import KIB, MIB
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
 INDEX_BYTES = 8
-# What cuDNN keeps beside the rest; seen were 16 to 256 bytes.
+# Small things that kernels of cuDNN ask for with the rest: 16 to 256 bytes, which matters only for the rounding.
 PARAMETER_BYTES = 16
 
 
@@ -46,8 +46,8 @@ class Scratch:
 def _most_at_once(requests: int | tuple[int, ...]) -> int:
     if isinstance(requests, int):
         return requests
-    sizes = [request for request in requests if request > 0]
-    return max(accumulate(request if request > 0 else -sizes[-1 - request] for request in requests))
+    sizes = [request for request in requests if request >= 0]
+    return max(accumulate(request if request >= 0 else -sizes[-1 - request] for request in requests))
 
 
 NOTHING = Scratch()
@@ -231,7 +231,10 @@ def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
 
 
 def _partial_weights(weight: TensorFacts) -> int:
-    """Gradients of the weight over parts of the images, in fp32, before they are added up."""
+    """Gradients of the weight over parts of the images, in fp32, before they are added up.
+
+    How many parts cuDNN makes is its own choice; this is about what it chose for most of those that were recorded.
+    """
     size = max(4 * weight.numel, 1)
     if weight.dtype != torch.float32:
         parts = 9 * MIB // 4 // size

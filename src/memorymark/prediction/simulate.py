@@ -85,13 +85,13 @@ class Memory:
             blocks: list[Block] = []
             try:
                 for request in (requests, -1) if isinstance(requests, int) else requests:
-                    if request > 0:
-                        blocks.append(self.allocator.allocate(request))
-                    else:
+                    if request < 0:
                         self.allocator.free(blocks[-1 - request])
+                    else:
+                        blocks.append(self.allocator.allocate(request))
             except OutOfMemory:
                 # A convolution that finds no room for its copies takes another algorithm, which needs none.
-                if not growth.operation.name.startswith("aten.convolution"):
+                if not growth.operation.name.startswith("aten.convolution") or blocks:
                     raise
 
     def _keep(self, workspace: int, size: int) -> None:
