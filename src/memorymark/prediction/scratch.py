@@ -30,12 +30,14 @@ class Scratch:
     """What an operation takes and gives back.
 
     ``copies`` are there before its results and go when it ends. What comes ``after`` the results comes in turn: a size
-    that goes at once, or several requests in order, of which -1 gives the first back and so on. In the backward pass of
-    a convolution each follows the gradient that it is for.
+    that goes at once, or several requests in order, of which -1 gives the first back and so on. With ``each_result``,
+    each follows the result that it is for. Where there is no room for what is ``optional``, it is done without.
     """
 
     after: tuple[int | tuple[int, ...], ...] = ()
     copies: tuple[int, ...] = ()
+    each_result: bool = False
+    optional: bool = False
 
     @property
     def peak_bytes(self) -> int:
@@ -196,22 +198,23 @@ def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
 
 
 def _convolution(op: Operation, _: GpuEntry) -> Scratch:
+    """Where there is no room for what cuDNN's first choice takes, it chooses another algorithm, which takes nothing."""
     conv = Convolution.of(op)
     image, weight = conv.image, conv.weight
     if image.channels_last:
         copies_weight = not (weight.channels_last or conv.window == 1 or conv.is_depthwise)
-        return Scratch((weight.nbytes,)) if copies_weight else NOTHING
+        return Scratch((weight.nbytes,), optional=True) if copies_weight else NOTHING
     copies = _copied((image,))
     if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv) or _is_huge(conv):
         return Scratch(copies=copies)
-    return Scratch((_in_other_layout(conv),), copies)
+    return Scratch((_in_other_layout(conv),), copies, optional=True)
 
 
 def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
     conv = Convolution.of(op)
     image, weight, gradient = conv.image, conv.weight, conv.result
     if conv.is_depthwise:
-        return Scratch(() if image.contiguous else (gradient.nbytes + image.nbytes,))
+        return NOTHING if image.contiguous else Scratch((gradient.nbytes + image.nbytes,), optional=True)
     copies: tuple[int, ...] = ()
     if image.channels_last and gradient.channels_last:
         for_image = for_weight = weight.nbytes
@@ -226,8 +229,8 @@ def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
         if conv.is_pointwise(16 // image.dtype.itemsize):
             over_images = min(image.shape[0], 64) * weight.numel * 4
             for_weight = over_images + (0 if image.dtype == torch.float32 else PARAMETER_BYTES)
-    of_image, of_weight = conv.gradients
-    return Scratch((*((for_image,) if of_image else ()), *((for_weight,) if of_weight else ())), copies)
+    made = tuple(size for size, is_made in zip((for_image, for_weight), conv.gradients, strict=True) if is_made)
+    return Scratch(made, copies, each_result=True, optional=True)
 
 
 def _partial_weights(weight: TensorFacts) -> int:

@@ -12,7 +12,6 @@ from memorymark.prediction.scratch import Scratch
 from memorymark.trace import Phase
 from memorymark.units import MIB
 
-CONVOLUTION_BACKWARD = "aten.convolution_backward.default"
 WORKSPACES, BIAS_WORKSPACES, DROPOUT_STATE = (-1, -2), (-3, -4), -5
 # A product that adds a bias goes through cuBLASLt, whose workspace is another.
 ADDS_A_BIAS = "addmm"
@@ -66,22 +65,21 @@ class Memory:
             self._run_recurrent(growth, made, taken.peak_bytes)
             return
         copies = [self.allocator.allocate(size) for size in taken.copies]
-        one_by_one = growth.operation.name == CONVOLUTION_BACKWARD
         for index, (number, size) in enumerate(made):
             self._allocate(number, size)
-            if one_by_one:
-                self._take_briefly(growth, taken.after[index : index + 1])
+            if taken.each_result:
+                self._take_briefly(taken, index, index + 1)
         # Autograd has a thread of its own, which has its own workspaces.
         if growth.operation.base_name in MATRIX_PRODUCTS:
             self._keep(WORKSPACES[in_backward], self._workspace_bytes)
         if growth.operation.base_name == ADDS_A_BIAS:
             self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
-        self._take_briefly(growth, taken.after[len(made) if one_by_one else 0 :])
+        self._take_briefly(taken, len(made) if taken.each_result else 0, len(taken.after))
         for block in copies:
             self.allocator.free(block)
 
-    def _take_briefly(self, growth: Growth, each: Iterable[int | tuple[int, ...]]) -> None:
-        for requests in each:
+    def _take_briefly(self, scratch: Scratch, start: int, end: int) -> None:
+        for requests in scratch.after[start:end]:
             blocks: list[Block] = []
             try:
                 for request in (requests, -1) if isinstance(requests, int) else requests:
@@ -90,8 +88,7 @@ class Memory:
                     else:
                         blocks.append(self.allocator.allocate(request))
             except OutOfMemory:
-                # A convolution that finds no room for its copies takes another algorithm, which needs none.
-                if not growth.operation.name.startswith("aten.convolution") or blocks:
+                if not scratch.optional or blocks:
                     raise
 
     def _keep(self, workspace: int, size: int) -> None:
