@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from memorymark.prediction.allocator import CachingAllocator, Segment
-from memorymark.prediction.forecast import Recording
+from memorymark.prediction.growing_step import Recording
 from memorymark.trace import Trace
 
 DATA = Path(__file__).parent / "data"
@@ -92,3 +92,43 @@ def resting_segments(history):
 
     replay(history, look)
     return found
+
+
+@dataclass(frozen=True)
+class Search:
+    """The first two trials of a search, the allocator's layout before the second, and the largest batch it found."""
+
+    workload: str
+    recipe: str
+    smaller: Recording
+    larger: Recording
+    segments: list[Segment]
+    maximum: int
+
+    def __str__(self):
+        return f"{self.workload}-{self.recipe}"
+
+
+@cache
+def searches():
+    text = gzip.decompress((DATA / "h200_forecasts.json.gz").read_bytes())
+    return [
+        Search(
+            facts["workload"],
+            facts["recipe"],
+            *(recording(**recorded) for recorded in facts["recordings"]),
+            [Segment(address, small, tuple(map(tuple, blocks))) for address, small, blocks in facts["segments"]],
+            facts["maximum"],
+        )
+        for facts in json.loads(text)
+    ]
+
+
+def recording(batch_size, actions):
+    """Requests as sizes, frees as -1 - the number of the request."""
+    sizes = [action for action in actions if action > 0]
+    number, events = 0, []
+    for action in actions:
+        events.append((number, action) if action > 0 else (-1 - action, -sizes[-1 - action]))
+        number += action > 0
+    return Recording(batch_size, Trace(events=events))

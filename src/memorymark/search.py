@@ -26,6 +26,8 @@ UNUSABLE_FRACTION_LARGE = 0.0045
 UNUSABLE_BYTES_LARGE = GIB // 4
 # The first stride after the jump, as a part of the size: about what the jump misses by.
 STRIDE_FRACTION = 0.004
+# Beyond this part of itself, a forecast that is too low is given up.
+FORECAST_MISSES_BY = 0.02
 # Two trials make a line only if the smaller is at most this part of the larger.
 APART = 0.6
 # To tell an edge from an island, so many sizes are looked at in this part below it.
@@ -83,15 +85,16 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
     return max(search.guess(), 1)
 
 
-def largest_that(fits: Callable[[int], bool], start: int, limit: int) -> int:
+def largest_that(fits: Callable[[int], bool], start: int, limit: int, *, stride: int = 0) -> int:
     """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none.
 
-    Where sizes fit and fail by turns, one that fits where none fits for a while below it is no answer, unless there is
-    no other.
+    Where ``start`` is a good guess, ``stride`` is about what it misses by. Where sizes fit and fail by turns, one that
+    fits where none fits for a while below it is no answer, unless there is no other.
     """
     end, largest = limit + 1, 0
+    start = max(start, 1)
     while True:
-        size = _edge(fits, max(start, 1), end)
+        size = _edge(fits, start, end, stride or start)
         largest = largest or size
         if size == 0:
             return largest
@@ -101,13 +104,16 @@ def largest_that(fits: Callable[[int], bool], start: int, limit: int) -> int:
         end = below[-1]
 
 
-def _edge(fits: Callable[[int], bool], start: int, end: int) -> int:
-    low, high = 0, min(start, end)
-    while high < end and fits(high):
-        low, high = high, min(2 * high, end)
+def _edge(fits: Callable[[int], bool], start: int, end: int, stride: int) -> int:
+    low, high, size = 0, end, min(start, end - 1)
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        if fits(size):
+            low, size = size, size + stride
+        else:
+            high, size = size, size - stride
+        stride *= 2
+        if not low < size < high:
+            size = (low + high) // 2
     return low
 
 
@@ -143,7 +149,8 @@ class _Search:
         elif self._stride:
             size = self._closer()
         elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
-            size = self._forecast_size = forecast
+            # One more: if that fails, the forecast itself ends the search, and if it fits, the forecast need not run.
+            size, self._forecast_size = forecast + 1, forecast
             self._stride = 1
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
             size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
@@ -166,7 +173,7 @@ class _Search:
             self._surprise *= 2
             return min(self.low + self._surprise // 2, middle)
         reach = self.low + stride
-        if self.low > self._forecast_size + 1:  # there was no forecast, or it was too low to be of use
+        if self.low > (1 + FORECAST_MISSES_BY) * self._forecast_size:  # there was none, or it is of no use
             reach = max(reach, self.guess())
         return min(reach, self._ceiling, middle)
 

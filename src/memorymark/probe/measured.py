@@ -15,7 +15,8 @@ from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.failures import classify
 from memorymark.guard import unharmed
 from memorymark.prediction.allocator import Segment
-from memorymark.prediction.forecast import Recording, forecast_maximum
+from memorymark.prediction.forecast import forecast_maximum
+from memorymark.prediction.growing_step import Recording
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.step import TrainingStep, move_state, prepare_model

@@ -1,0 +1,95 @@
+import pytest
+
+from memorymark.prediction.growing_step import Recording, growing_step
+from memorymark.trace import Trace
+from memorymark.units import MIB
+
+
+def step(batch_size, *actions):
+    """Requests are ``(name, size)``, a name alone frees; whatever is left is freed at the end."""
+    held, events = {}, []
+    for action in actions:
+        if isinstance(action, tuple):
+            held[action[0]] = action[1]
+            events.append(action)
+        else:
+            events.append((action, -held.pop(action)))
+    events += [(name, -size) for name, size in held.items()]
+    return Recording(batch_size, Trace(events=events))
+
+
+def requests(smaller, larger, batch_size):
+    actions = growing_step(smaller, larger)
+    assert actions is not None
+    return [action.bytes_at(batch_size) for action in actions if not isinstance(action, int)]
+
+
+def test_what_grows_grows_on_and_what_does_not_stays():
+    smaller = step(2, ("weights", 50 * MIB), ("activation", 8 * MIB), ("with a base", 7 * MIB))
+    larger = step(4, ("weights", 50 * MIB), ("activation", 16 * MIB), ("with a base", 9 * MIB))
+    assert requests(smaller, larger, 10) == [50 * MIB, 40 * MIB, 15 * MIB]
+
+
+def test_blocks_are_freed_where_the_larger_step_frees_them():
+    smaller = step(2, ("a", 20 * MIB), ("b", 20 * MIB), "a", ("c", 20 * MIB))
+    larger = step(4, ("a", 40 * MIB), ("b", 40 * MIB), "a", ("c", 40 * MIB))
+    actions = growing_step(smaller, larger)
+    assert [action for action in actions if isinstance(action, int)] == [0, 1, 2]
+
+
+LASTING = [(f"x{number}", 40 * MIB) for number in range(20)]
+GROWN = [(name, 2 * size) for name, size in LASTING]
+
+
+def test_what_only_the_larger_step_asks_for_grows_in_proportion():
+    sorting = [("indices", 3 * MIB), ("order", 3 * MIB), ("parts", MIB), "indices", "parts", "order"]
+    smaller, larger = step(2, *LASTING), step(4, *GROWN[:10], *sorting, *GROWN[10:])
+    sizes = requests(smaller, larger, 8)
+    assert sizes[10:13] == [6 * MIB, 6 * MIB, 2 * MIB]
+    assert sizes[:10] + sizes[13:] == [160 * MIB] * 20
+
+
+def test_what_only_the_smaller_step_asks_for_is_left_out():
+    smaller = step(2, *LASTING[:10], ("extra", 300 * MIB), ("more", 1), "extra", "more", *LASTING[10:])
+    assert requests(smaller, step(4, *GROWN), 8) == [160 * MIB] * 20
+
+
+@pytest.mark.parametrize("size", [100 * MIB, 900 * MIB])
+def test_steps_of_different_shapes_are_refused(size):
+    odd = [("odd", size), ("too", size), "odd", "too"]
+    assert growing_step(step(2, *LASTING), step(4, *GROWN[:10], *odd, *GROWN[10:])) is None
+
+
+def test_a_smaller_step_cannot_stand_for_a_larger_one():
+    assert growing_step(step(4, *LASTING), step(4, *LASTING)) is None
+    assert growing_step(step(8, *LASTING), step(4, *LASTING)) is None
+
+
+def test_scratch_space_is_brief_and_can_be_done_without():
+    smaller = step(2, *LASTING, ("scratch", 6 * MIB), "scratch")
+    larger = step(4, *GROWN, ("scratch", 10 * MIB), "scratch")
+    scratch = [action for action in growing_step(smaller, larger) if not isinstance(action, int) and action.brief]
+    assert [(each.bytes_at(8), each.optional) for each in scratch] == [(18 * MIB, True)]
+
+
+def test_scratch_space_of_another_algorithm_grows_in_proportion():
+    smaller = step(2, *LASTING, ("a", 6 * MIB), "a", ("b", 6 * MIB), "b")
+    larger = step(4, *GROWN, ("a", 10 * MIB), "a")
+    assert requests(smaller, larger, 8)[20:] == [20 * MIB]
+
+
+def test_partial_sums_grow_no_further_than_the_largest_of_them():
+    def sums(name, size):
+        return [(name, size), (f"{name}'s lock", 96), f"{name}'s lock", name]
+
+    smaller = step(2, *LASTING[:10], *sums("wide", 60 * MIB), *LASTING[10:], *sums("narrow", 20 * MIB))
+    larger = step(4, *GROWN[:10], *sums("wide", 120 * MIB), *GROWN[10:], *sums("narrow", 40 * MIB))
+    sizes = requests(smaller, larger, 8)
+    assert (sizes[10], sizes[21]) == (120 * MIB, 80 * MIB)
+    assert requests(smaller, larger, 100)[21] == 120 * MIB
+
+
+def test_a_large_block_inside_another_is_no_lock():
+    nested = [("outer", MIB), ("inner", 3 * MIB), "inner", "outer"]
+    sizes = requests(step(2, *LASTING), step(4, *GROWN, *nested), 8)
+    assert sizes[20:] == [2 * MIB, 6 * MIB]
