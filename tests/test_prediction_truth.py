@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from memorymark.units import MIB
-from prediction import PUBLISHED, PUBLISHED_MIB, TIMED_FROM, probe_for, truth
+from prediction import PUBLISHED, PUBLISHED_MIB, RECORDED_UNDER_GIB, TIMED_FROM, probe_for, truth
 
 TRUE = {f"{true['workload']}:{true['recipe']}": true for true in truth()}
 PAIRS = [
@@ -18,6 +18,7 @@ PAIRS = [
     "resnet:fp32",
     "convnext:bf16",
     "vit:bf16",
+    "wav2vec2:fp32",
     "wav2vec2:bf16",
     "mlp:fp32",
     "torch-encoder:bf16",
@@ -41,7 +42,8 @@ def probe_of(pair):
 
 @cache
 def errors_of_allocated(pair):
-    trials = [(row, probe_of(pair).try_batch(row["batch_size"])) for row in TRUE[pair]["rows"]]
+    probe = probe_for(*pair.split(":"), "h200", probe_of(pair)._step, RECORDED_UNDER_GIB)
+    trials = [(row, probe.try_batch(row["batch_size"])) for row in TRUE[pair]["rows"]]
     return [abs(trial.peak_allocated_bytes / row["allocated"] - 1) for row, trial in trials]
 
 
@@ -58,7 +60,7 @@ def errors_of_maxima(pair):
 
 @cache
 def errors_of_seconds(pair):
-    timed = [row for row in TRUE[pair]["times"] if row["batch_size"] >= TIMED_FROM]
+    timed = [row for row in TRUE[pair]["times"] if row["batch_size"] >= TIMED_FROM and row["recordings"] > 1]
     return [abs(probe_of(pair).measure(row["batch_size"]).step_seconds / row["seconds"] - 1) for row in timed]
 
 
@@ -103,8 +105,8 @@ def test_the_largest_batch_is_mostly_within_one_percent():
 
 
 @pytest.mark.parametrize("pair", TIMED)
-def test_the_time_of_a_step_is_within_forty_percent(pair):
-    assert max(errors_of_seconds(pair)) < 0.40
+def test_the_time_of_a_step_is_within_thirty_percent(pair):
+    assert max(errors_of_seconds(pair)) < 0.30
 
 
 def test_the_time_of_a_step_is_mostly_within_ten_percent():

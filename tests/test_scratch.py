@@ -9,15 +9,8 @@ import pytest
 import torch
 
 from memorymark.catalog import find_gpu
-from memorymark.prediction.scratch import (
-    NOTHING,
-    PARAMETER_BYTES,
-    RULES,
-    Scratch,
-    cublas_workspace_bytes,
-    dropout_state_bytes,
-    scratch_of,
-)
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
+from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch
 from memorymark.units import MIB
 from operations import operation, tensor
 
@@ -310,10 +303,82 @@ def test_each_gradient_of_a_convolution_that_is_asked_for_has_its_scratch():
     assert scratch_of(gradients_of(op, image=False, weight=False), H200).after == ()
 
 
-def test_a_convolution_of_more_elements_than_32_bits_count_copies_nothing():
-    below, above = (convolution((n, 64, 512, 512), (64, 64, 3, 3)) for n in (127, 128))
+def rows_convolved(samples, channels, length, *, window, stride=1, padding=0, groups=1, channels_in=None, **facts):
+    """A convolution over rows."""
+    image = tensor(samples, channels_in or channels, length, **facts)
+    filters = tensor(channels, image.shape[1] // groups, window, dtype=image.dtype)
+    result = tensor(samples, channels, (length + 2 * padding - window) // stride + 1, dtype=image.dtype)
+    arguments = [None, stride, padding, 1, False, 0, groups]
+    return operation("aten.convolution.default", [image, filters], [result], arguments)
+
+
+@pytest.mark.parametrize(("samples", "measured_mib"), [(640, 12008.0), (656, 12282.0), (700, 12282.0), (1320, 12290.0)])
+def test_a_batch_of_more_elements_than_32_bits_count_is_convolved_in_parts(samples, measured_mib):
+    op = rows_convolved(samples, 512, 6399, window=3, stride=2)
+    assert scratch_of(op, H200).peak_bytes == pytest.approx(measured_mib * MIB, rel=0.003)
+    assert scratch_of(gradients_of(op), H200).peak_bytes == pytest.approx(measured_mib * MIB, rel=0.003)
+
+
+def test_in_half_precision_a_batch_of_more_elements_than_32_bits_count_copies_nothing():
+    below, above = (convolution((n, 64, 512, 512), (64, 64, 3, 3), dtype=torch.bfloat16) for n in (127, 128))
     assert scratch_of(below, H200) != NOTHING
     assert scratch_of(above, H200) == scratch_of(gradients_of(above), H200) == NOTHING
+
+
+# What the convolution that gives wav2vec2 its positions took on the GPU: samples, places, channels, MiB.
+@pytest.mark.parametrize(
+    ("samples", "length", "channels", "measured_mib"),
+    [
+        (48, 99, 768, 18612.9),
+        (64, 99, 768, 21718.6),
+        (96, 99, 768, 27928.8),
+        (129, 99, 768, 34334.1),
+        (128, 49, 768, 34102.4),
+        (32, 99, 768, 27.6),
+        (192, 99, 768, 121.0),
+        (64, 49, 768, 27.5),
+        (64, 149, 768, 66.0),
+        (64, 99, 1024, 65.6),
+    ],
+)
+def test_some_rows_are_transformed_into_squares(samples, length, channels, measured_mib):
+    op = rows_convolved(samples, channels, length, window=128, padding=64, groups=16)
+    scratch = scratch_of(op, H200)
+    assert scratch.peak_bytes / MIB == pytest.approx(measured_mib, rel=0.003, abs=150)
+    assert scratch.optional == (measured_mib > 1000)
+
+
+def test_elsewhere_than_on_hopper_rows_stay_as_they_are():
+    op = rows_convolved(64, 768, 99, window=128, padding=64, groups=16)
+    assert scratch_of(op, find_gpu("a10")) == NOTHING
+
+
+# What the backward pass of 3 x 3 convolutions took: samples, side, channels of the image and of the result, MiB.
+@pytest.mark.parametrize(
+    ("samples", "side", "channels_in", "channels", "measured_mib"),
+    [
+        (1, 64, 64, 64, 5.1),
+        (2, 64, 64, 64, 9.6),
+        (2, 64, 128, 64, 14.6),
+        (1, 32, 64, 128, 2.8),
+        (8, 28, 128, 128, 16.0),
+        (8, 32, 128, 128, 20.2),
+        (2, 32, 256, 128, 11.2),
+        (8, 14, 256, 256, 18.0),
+        (1, 16, 256, 256, 10.1),
+    ],
+)
+def test_few_places_are_convolved_by_winograd(samples, side, channels_in, channels, measured_mib):
+    op = convolution((samples, channels_in, side, side), (channels, channels_in, 3, 3))
+    assert scratch_of(gradients_of(op), H200).peak_bytes / MIB == pytest.approx(measured_mib, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    "op", [convolution((64, 128, 28, 28), (128, 128, 3, 3)), convolution((8, 512, 7, 7), (512, 512, 3, 3))]
+)
+def test_many_places_or_channels_are_not(op):
+    copies = sum(facts.nbytes for facts in (*op.inputs, *op.outputs))
+    assert copies <= scratch_of(gradients_of(op), H200).peak_bytes < copies + 9 * MIB
 
 
 def test_only_convolutions_can_do_without_their_scratch():

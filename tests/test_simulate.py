@@ -6,7 +6,8 @@ from memorymark.catalog import find_gpu
 from memorymark.prediction.allocator import CachingAllocator, OutOfMemory
 from memorymark.prediction.fake_step import trace_training
 from memorymark.prediction.program import Growth, Program
-from memorymark.prediction.scratch import NOTHING, Scratch, scratch_of
+from memorymark.prediction.scratch import scratch_of
+from memorymark.prediction.scratch_space import NOTHING, Scratch
 from memorymark.prediction.simulate import Memory
 from memorymark.recipe import Recipe
 from memorymark.units import GIB, KIB, MIB

@@ -19,6 +19,7 @@ class Convolution:
     weight: TensorFacts
     result: TensorFacts
     strides: tuple[int, ...]
+    padding: tuple[int, ...]
     groups: int
     transposed: bool
     backward: bool
@@ -36,6 +37,7 @@ class Convolution:
             weight=weight,
             result=op.inputs[0] if backward else op.outputs[0],
             strides=tuple(op.arguments[start : start + dims]),
+            padding=tuple(op.arguments[start + dims : start + 2 * dims]),
             groups=int(op.arguments[-4] if backward else op.arguments[-1]),
             # After strides, padding and dilation; some operators write a number once that holds for every axis.
             transposed=next(argument for argument in op.arguments if isinstance(argument, bool)),
@@ -47,6 +49,11 @@ class Convolution:
     def window(self) -> int:
         """How many places of the image one place of the result sees."""
         return prod(self.weight.shape[2:])
+
+    @property
+    def places(self) -> int:
+        """How many places the result has, over all samples."""
+        return self.result.shape[0] * prod(self.result.shape[2:])
 
     @property
     def is_depthwise(self) -> bool:

@@ -6,11 +6,14 @@ from math import prod
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction.convolution import Convolution
+from memorymark.prediction.convolution_scratch import fourier_bytes, transforms_rows
 from memorymark.prediction.operation import Operation
 from memorymark.prediction.work import HALF, Work, half_flops, one_by_one
 
 # Adding the bias is a kernel of its own.
 BIAS_FLOPS = 250.0
+# Bytes of Fourier transforms that are made and multiplied in a second, of images and of weights.
+FOURIER_RATES = (0.17e12, 0.8e12)
 # Torch has kernels of its own for depthwise windows up to this many places.
 SMALL_WINDOW = 25
 
@@ -34,12 +37,16 @@ def work_of(op: Operation, gpu: GpuEntry) -> Work:
         arithmetic_seconds = 2.0 * places * prod(weight.shape[1:]) / rate
     if kind == "stem " and is_half:
         traffic_seconds *= 2
-    has_bias = not conv.backward and len(op.inputs) > 2
+    extra_seconds = 0.0
+    if not conv.backward and len(op.inputs) > 2:
+        extra_seconds += one_by_one(result.numel, BIAS_FLOPS, gpu)
+    if not conv.backward and transforms_rows(conv, gpu):
+        extra_seconds += sum(size / rate for size, rate in zip(fourier_bytes(conv), FOURIER_RATES, strict=True))
     return Work(
         f"{kind}convolution{' backward' if conv.backward else ''}",
         arithmetic_seconds,
         traffic_seconds,
-        extra_seconds=one_by_one(result.numel, BIAS_FLOPS, gpu) if has_bias else 0.0,
+        extra_seconds=extra_seconds,
     )
 
 

@@ -1,58 +1,22 @@
 """What CUDA kernels allocate out of sight: scratch space that an operation takes beyond its results and gives back.
 
 The rules come from the sources of torch where they are there to read (reductions, embeddings, softmax, attention) and
-from measurements where they are not (cuDNN's convolutions, which copy their tensors into another memory layout, and
-its recurrent layers).
+from measurements where they are not (cuDNN's convolutions and recurrent layers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-
-import torch
+from collections.abc import Callable
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction import recurrent
-from memorymark.prediction.convolution import Convolution
-from memorymark.prediction.operation import Operation, TensorFacts
-from memorymark.units import KIB, MIB
+from memorymark.prediction.convolution_scratch import backward_scratch, forward_scratch
+from memorymark.prediction.operation import Operation
+from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch, contiguous_copies
+from memorymark.units import MIB
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
 INDEX_BYTES = 8
-# Small things that kernels of cuDNN ask for with the rest: 16 to 256 bytes, which matters only for the rounding.
-PARAMETER_BYTES = 16
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """What an operation takes and gives back.
-
-    ``copies`` are there before its results and go when it ends. What comes ``after`` the results comes in turn: a size
-    that goes at once, or several requests in order, of which -1 gives the first back and so on. With ``each_result``,
-    each follows the result that it is for. Where there is no room for what is ``optional``, it is done without.
-    """
-
-    after: tuple[int | tuple[int, ...], ...] = ()
-    copies: tuple[int, ...] = ()
-    each_result: bool = False
-    optional: bool = False
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most that it takes at once."""
-        return sum(self.copies) + max(map(_most_at_once, self.after), default=0)
-
-
-def _most_at_once(requests: int | tuple[int, ...]) -> int:
-    if isinstance(requests, int):
-        return requests
-    sizes = [request for request in requests if request >= 0]
-    return max(accumulate(request if request >= 0 else -sizes[-1 - request] for request in requests))
-
-
-NOTHING = Scratch()
 Rule = Callable[[Operation, GpuEntry], "int | Scratch"]
 
 
@@ -158,16 +122,12 @@ def _safe_softmax(op: Operation, _: GpuEntry) -> int:
 
 
 def _contiguous_copies(op: Operation, _: GpuEntry) -> Scratch:
-    return Scratch(copies=_copied(op.inputs))
-
-
-def _copied(tensors: Sequence[TensorFacts]) -> tuple[int, ...]:
-    return tuple(tensor.nbytes for tensor in tensors if not tensor.contiguous and tensor.nbytes)
+    return Scratch(copies=contiguous_copies(op.inputs))
 
 
 def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> Scratch:
     """Contiguous copies and, for many short rows, partial gradients of weight and bias and what adding them takes."""
-    normed, copies = op.inputs[1], _copied(op.inputs)
+    normed, copies = op.inputs[1], contiguous_copies(op.inputs)
     width = op.inputs[-1].numel if len(op.inputs) > 4 else normed.shape[-1]
     rows = normed.numel // max(width, 1)
     if rows <= 65536 or width // 32 >= gpu.multiprocessors // 2:
@@ -197,80 +157,6 @@ def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     return total
 
 
-def _convolution(op: Operation, _: GpuEntry) -> Scratch:
-    """Where there is no room for what cuDNN's first choice takes, it chooses another algorithm, which takes nothing."""
-    conv = Convolution.of(op)
-    image, weight = conv.image, conv.weight
-    if image.channels_last:
-        copies_weight = not (weight.channels_last or conv.window == 1 or conv.is_depthwise)
-        return Scratch((weight.nbytes,), optional=True) if copies_weight else NOTHING
-    copies = _copied((image,))
-    if conv.groups > 1 or conv.is_pointwise(4) or _has_own_kernel(conv) or _is_huge(conv):
-        return Scratch(copies=copies)
-    return Scratch((_in_other_layout(conv),), copies, optional=True)
-
-
-def _convolution_backward(op: Operation, _: GpuEntry) -> Scratch:
-    conv = Convolution.of(op)
-    image, weight, gradient = conv.image, conv.weight, conv.result
-    if conv.is_depthwise:
-        return NOTHING if image.contiguous else Scratch((gradient.nbytes + image.nbytes,), optional=True)
-    copies: tuple[int, ...] = ()
-    if image.channels_last and gradient.channels_last:
-        for_image = for_weight = weight.nbytes
-    else:
-        copies = _copied((gradient, image))
-        if _has_own_kernel(conv) or _is_huge(conv):
-            return Scratch(copies=copies)
-        layout = _in_other_layout(conv)
-        for_image, for_weight = layout, layout + _partial_weights(weight)
-        if conv.is_pointwise(4):
-            for_image = PARAMETER_BYTES
-        if conv.is_pointwise(16 // image.dtype.itemsize):
-            over_images = min(image.shape[0], 64) * weight.numel * 4
-            for_weight = over_images + (0 if image.dtype == torch.float32 else PARAMETER_BYTES)
-    made = tuple(size for size, is_made in zip((for_image, for_weight), conv.gradients, strict=True) if is_made)
-    return Scratch(made, copies, each_result=True, optional=True)
-
-
-def _partial_weights(weight: TensorFacts) -> int:
-    """Gradients of the weight over parts of the images, in fp32, before they are added up.
-
-    How many parts cuDNN makes is its own choice; this is about what it chose for most of those that were recorded.
-    """
-    size = max(4 * weight.numel, 1)
-    if weight.dtype != torch.float32:
-        parts = 9 * MIB // 4 // size
-        return parts * size + 512 if parts > 1 else 0
-    if size > 8 * MIB:
-        return 8 * MIB
-    parts = 8 * MIB // size
-    return size * (parts if size < 64 * KIB else min(parts, 14)) + 512
-
-
-def _in_other_layout(conv: Convolution) -> int:
-    """What all of it takes with the channels last, where a window of one place is the same in both layouts."""
-    weight_bytes = _padded(conv.weight) if conv.window > 1 else 0
-    return _padded(conv.image) + _padded(conv.result) + weight_bytes + PARAMETER_BYTES
-
-
-def _is_huge(conv: Convolution) -> bool:
-    """More elements than 32 bits count, which only kernels that copy nothing take."""
-    return max(conv.image.numel, conv.result.numel) >= 2**31
-
-
-def _has_own_kernel(conv: Convolution) -> bool:
-    """Few channels and a small window in fp32: cuDNN has kernels for the plain layout."""
-    return conv.image.dtype == torch.float32 and conv.image.shape[1] < 4 and conv.window < 16
-
-
-def _padded(tensor: TensorFacts) -> int:
-    """The bytes of a copy with the channels last and padded to what tensor cores want."""
-    multiple = 16 // tensor.dtype.itemsize
-    channels = _ceil(tensor.shape[1], multiple) * multiple
-    return tensor.nbytes // max(tensor.shape[1], 1) * channels
-
-
 RULES: dict[str, Rule] = {
     "aten.sum.dim_IntList": _reduction,
     "aten.sum.default": _reduction,
@@ -284,8 +170,8 @@ RULES: dict[str, Rule] = {
     "aten._scaled_dot_product_efficient_attention_backward.default": _efficient_attention_backward,
     "aten._scaled_dot_product_flash_attention_backward.default": _flash_attention_backward,
     "aten._scaled_dot_product_cudnn_attention_backward.default": _flash_attention_backward,
-    "aten.convolution.default": _convolution,
-    "aten.convolution_backward.default": _convolution_backward,
+    "aten.convolution.default": forward_scratch,
+    "aten.convolution_backward.default": backward_scratch,
     recurrent.FORWARD: recurrent.workspace,
     recurrent.BACKWARD: recurrent.workspace,
 }

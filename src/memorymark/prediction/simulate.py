@@ -8,7 +8,7 @@ from memorymark.prediction import recurrent
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.prediction.operation import MATRIX_PRODUCTS
 from memorymark.prediction.program import Growth, Program
-from memorymark.prediction.scratch import Scratch
+from memorymark.prediction.scratch_space import Scratch
 from memorymark.trace import Phase
 from memorymark.units import MIB
 

@@ -13,14 +13,8 @@ from memorymark.prediction.fake_step import TracedStep
 from memorymark.prediction.known import unknown_operations
 from memorymark.prediction.program import Growth
 from memorymark.prediction.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
-from memorymark.prediction.scratch import (
-    NOTHING,
-    RULES,
-    Scratch,
-    cublas_workspace_bytes,
-    dropout_state_bytes,
-    scratch_of,
-)
+from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
+from memorymark.prediction.scratch_space import NOTHING, Scratch
 from memorymark.prediction.simulate import Memory
 from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
