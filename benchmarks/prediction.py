@@ -3,8 +3,8 @@
 python benchmarks/prediction.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER]
 
 The truth is in tests/data (recorded by record_truth.py): peaks at batch 1 to as many as fit, the largest batch under
-several caps, step times. What was held back while the prediction was made is reported apart, and so are times of one
-machine only: where the GPU waits for the host, machines of one kind differ by a quarter. Then the published table.
+several caps, step times. What was held back while the prediction was made is reported apart, and so are sizes timed in
+one sitting only: where the GPU waits for the host, one differs from the next by a quarter. Then the published table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -101,22 +100,11 @@ def analysed(probe: Any, true: dict[str, Any], cap_gib: float) -> tuple[int, int
 
 def share_of_best(probe: Any, true: dict[str, Any]) -> float | None:
     """The true throughput at the batch that would be recommended among those timed, as a part of the best."""
-    if len(true["times"]) < 2:
+    speeds = {row["batch_size"]: row["batch_size"] / row["seconds"] for row in true["times"]}
+    if len(speeds) < 2:
         return None
-    largest = true["times"][-1]["batch_size"]
-    curve = measure_curve(probe.measure, largest, TIMED_FROM, largest)
-    best = recommend(curve, float("inf"))
-    speeds = [row["batch_size"] / row["seconds"] for row in true["times"]]
-    return true_speed(true["times"], best.batch_size) / max(speeds) if best else None
-
-
-def true_speed(times: list[dict[str, float]], batch_size: int) -> float:
-    """Samples a second, step times between two measured sizes taken from the line through them."""
-    for before, after in pairwise(times):
-        if before["batch_size"] <= batch_size <= after["batch_size"]:
-            part = (batch_size - before["batch_size"]) / (after["batch_size"] - before["batch_size"])
-            return batch_size / (before["seconds"] + part * (after["seconds"] - before["seconds"]))
-    raise ValueError(f"batch {batch_size} is outside of what was timed")
+    best = recommend([probe.measure(size) for size in speeds], float("inf"))
+    return speeds[best.batch_size] / max(speeds.values()) if best else None
 
 
 def summary(name: str, results: list[dict[str, Any]]) -> list[list[object]]:
@@ -134,7 +122,7 @@ LABELS = {
     "reserved": "peak reserved",
     "maxima": "largest batch",
     "seconds": f"step time, batch {TIMED_FROM} and up",
-    "seconds_once": "step time at sizes timed on one machine only",
+    "seconds_once": "step time, timed in one sitting only",
 }
 
 

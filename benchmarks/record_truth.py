@@ -299,7 +299,7 @@ def keep(folder: Path) -> None:
 
 
 def with_recording(times: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Step times with one more recording of them: the geometric mean of all, because hosts differ by a quarter."""
+    """Step times with one more recording of them: the geometric mean of all, because hosts differ."""
     kept = {time["batch_size"]: time for time in times}
     for row in rows:
         size = row["batch_size"]
