@@ -4,7 +4,7 @@ python benchmarks/prediction.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER]
 
 The truth is in tests/data (recorded by record_truth.py): peaks at batch 1 to as many as fit, the largest batch under
 several caps, step times. What was held back while the prediction was made is reported apart, and so are sizes timed in
-one sitting only: where the GPU waits for the host, one differs from the next by a quarter. Then the published table.
+one sitting only: where the GPU waits for the host, one can differ from the next by far. Then the published table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 import memorymark as mm
@@ -35,7 +35,16 @@ PUBLISHED_MIB = ("a10", "bert", 16, 1.62 * 1024)
 
 
 def truth() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in TRUTH.read_text().splitlines()]
+    """The recorded pairs; a step time is the geometric mean of those of all sittings."""
+    pairs = lines_of(TRUTH)
+    for row in (row for pair in pairs for row in pair["times"]):
+        row["seconds"] = geometric_mean(row["recorded_seconds"])
+    return pairs
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The JSON document of each line; none if there is no such file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def probe_for(workload: str, recipe_name: str, gpu: str, step: Any = None, cap_gib: float | None = None) -> Any:
@@ -71,7 +80,7 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
     for row in true["times"]:
         if row["batch_size"] >= TIMED_FROM:
             error = probe.measure(row["batch_size"]).step_seconds / row["seconds"] - 1
-            seconds[row["recordings"] > 1].append(error)
+            seconds[len(row["recorded_seconds"]) > 1].append(error)
     return {
         "workload": true["workload"],
         "recipe": true["recipe"],

@@ -33,10 +33,10 @@ from cases import flags, machine
 from memorymark.prediction.known import KNOWN
 from memorymark.prediction.roofline import launches
 from memorymark.units import GIB
-from prediction import TRUTH, probe_for, truth
+from prediction import RECORDED_UNDER_GIB, TRUTH, lines_of, probe_for
 from zoo import HELD_BACK, PAIRS, WORKLOADS, recipe
 
-CAPS_GIB = [9.5, 14.2, 21.7, 39.0]
+CAPS_GIB = [9.5, 14.2, 21.7, RECORDED_UNDER_GIB]
 LARGE_CAP_GIB = 78.0
 WITH_LARGE_CAP = {
     "bert:fp32",
@@ -72,7 +72,7 @@ def open_probe(workload: str, recipe_name: str, cap_gib: float) -> Any:
 
 def record_memory(workload: str, recipe_name: str) -> dict[str, Any]:
     caps = [*CAPS_GIB, *([LARGE_CAP_GIB] if f"{workload}:{recipe_name}" in WITH_LARGE_CAP else [])]
-    probe, device = open_probe(workload, recipe_name, max(CAPS_GIB))
+    probe, device = open_probe(workload, recipe_name, RECORDED_UNDER_GIB)
     probe.try_batch(2)
     rows, traces, recordings = [], {}, []
     size = 1
@@ -280,14 +280,12 @@ def _send(sender: Connection, job: Callable[..., Any], pair: tuple[str, str]) ->
 
 def keep(folder: Path) -> None:
     """Adds what was recorded to the truth; the memory of a pair that was recorded before is replaced."""
-    kept = {(true["workload"], true["recipe"]): true for true in truth()}
-    for line in (folder / "memory.jsonl").read_text().splitlines():
-        pair = json.loads(line)
+    kept = {(true["workload"], true["recipe"]): true for true in lines_of(TRUTH)}
+    for pair in lines_of(folder / "memory.jsonl"):
         rows = [{name: row[name] for name in ("batch_size", "allocated", "reserved")} for row in pair["rows"]]
         times = kept.get((pair["workload"], pair["recipe"]), {}).get("times", [])
         kept[pair["workload"], pair["recipe"]] = {**pair, "rows": rows, "times": times}
-    for line in (folder / "time.jsonl").read_text().splitlines():
-        pair = json.loads(line)
+    for pair in lines_of(folder / "time.jsonl"):
         name = {"workload": pair["workload"], "recipe": pair["recipe"]}
         true = kept.setdefault(tuple(name.values()), {**name, "rows": [], "maxima": {}, "times": []})
         true["times"] = with_recording(true["times"], pair["rows"])
@@ -299,15 +297,12 @@ def keep(folder: Path) -> None:
 
 
 def with_recording(times: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Step times with one more recording of them: the geometric mean of all, because hosts differ."""
-    kept = {time["batch_size"]: time for time in times}
+    """Step times with those of one more sitting; kept twice, it counts once."""
+    recorded = {time["batch_size"]: time["recorded_seconds"] for time in times}
     for row in rows:
-        size = row["batch_size"]
-        before = kept.get(size, {"seconds": row["seconds"], "recordings": 0})
-        count = before["recordings"] + 1
-        seconds = before["seconds"] * (row["seconds"] / before["seconds"]) ** (1 / count)
-        kept[size] = {"batch_size": size, "seconds": round(seconds, 6), "recordings": count}
-    return [kept[size] for size in sorted(kept)]
+        seconds, before = round(row["seconds"], 6), recorded.get(row["batch_size"], [])
+        recorded[row["batch_size"]] = before if seconds in before else [*before, seconds]
+    return [{"batch_size": size, "recorded_seconds": recorded[size]} for size in sorted(recorded)]
 
 
 def main() -> None:

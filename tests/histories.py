@@ -10,6 +10,7 @@ from memorymark.prediction.allocator import CachingAllocator, Segment
 from memorymark.prediction.growing_step import Recording
 from memorymark.trace import Trace
 
+CONVOLVING = {"resnet", "unet", "efficientnet", "wav2vec2", "vit"}
 DATA = Path(__file__).parent / "data"
 
 
@@ -67,7 +68,7 @@ def last_steps(history):
         events = events[2:]  # the mark itself
         second = events[len(events) // 2 :]
         trace = Trace(events=[(key, size if size else -numbered[key]) for key, size in second])
-        recordings.append(Recording(batch_size, trace))
+        recordings.append(Recording(batch_size, trace, history.model in CONVOLVING))
     return recordings
 
 
@@ -116,7 +117,7 @@ def searches():
         Search(
             facts["workload"],
             facts["recipe"],
-            *(recording(**recorded) for recorded in facts["recordings"]),
+            *(recording(**recorded, convolves=facts["workload"] in CONVOLVING) for recorded in facts["recordings"]),
             [Segment(address, small, tuple(map(tuple, blocks))) for address, small, blocks in facts["segments"]],
             facts["maximum"],
         )
@@ -124,11 +125,11 @@ def searches():
     ]
 
 
-def recording(batch_size, actions):
+def recording(batch_size, actions, convolves):
     """Requests as sizes, frees as -1 - the number of the request."""
     sizes = [action for action in actions if action > 0]
     number, events = 0, []
     for action in actions:
         events.append((number, action) if action > 0 else (-1 - action, -sizes[-1 - action]))
         number += action > 0
-    return Recording(batch_size, Trace(events=events))
+    return Recording(batch_size, Trace(events=events), convolves)

@@ -61,3 +61,17 @@ def test_weights_that_leave_no_room_forecast_nothing():
     weights = Segment(address=0, small=False, blocks=((40 * MIB, True),))
     smaller, larger = step(2, 10 * MIB, 10 * MIB), step(4, 20 * MIB, 20 * MIB)
     assert forecast_maximum(smaller, larger, [weights], 41 * MIB) == 0
+
+
+def test_steps_that_take_the_same_at_every_batch_size_forecast_nothing():
+    assert forecast_maximum(step(2, 20 * MIB, 20 * MIB), step(4, 20 * MIB, 20 * MIB), [], GIB) is None
+    assert forecast_maximum(step(2), step(4), [], GIB) is None
+
+
+def test_large_temporaries_count_however_they_are_nested():
+    def nested(batch_size):
+        sizes = {"weights": 10 * MIB, "outer": batch_size * 100 * MIB, "inner": batch_size * 50 * MIB}
+        events = [*sizes.items(), *((name, -size) for name, size in reversed(sizes.items()))]
+        return Recording(batch_size, Trace(events=events))
+
+    assert forecast_maximum(nested(2), nested(4), [], 10 * GIB) == (10 * GIB // MIB - 20) // 150

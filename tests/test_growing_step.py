@@ -5,7 +5,7 @@ from memorymark.trace import Trace
 from memorymark.units import MIB
 
 
-def step(batch_size, *actions):
+def step(batch_size, *actions, convolves=False):
     """Requests are ``(name, size)``, a name alone frees; whatever is left is freed at the end."""
     held, events = {}, []
     for action in actions:
@@ -15,7 +15,7 @@ def step(batch_size, *actions):
         else:
             events.append((action, -held.pop(action)))
     events += [(name, -size) for name, size in held.items()]
-    return Recording(batch_size, Trace(events=events))
+    return Recording(batch_size, Trace(events=events), convolves)
 
 
 def requests(smaller, larger, batch_size):
@@ -65,11 +65,12 @@ def test_a_smaller_step_cannot_stand_for_a_larger_one():
     assert growing_step(step(8, *LASTING), step(4, *LASTING)) is None
 
 
-def test_scratch_space_is_brief_and_can_be_done_without():
-    smaller = step(2, *LASTING, ("scratch", 6 * MIB), "scratch")
-    larger = step(4, *GROWN, ("scratch", 10 * MIB), "scratch")
+@pytest.mark.parametrize("convolves", [True, False])
+def test_scratch_space_is_brief_and_convolutions_can_do_without(convolves):
+    smaller = step(2, *LASTING, ("scratch", 6 * MIB), "scratch", convolves=convolves)
+    larger = step(4, *GROWN, ("scratch", 10 * MIB), "scratch", convolves=convolves)
     scratch = [action for action in growing_step(smaller, larger) if not isinstance(action, int) and action.brief]
-    assert [(each.bytes_at(8), each.optional) for each in scratch] == [(18 * MIB, True)]
+    assert [(each.bytes_at(8), each.optional) for each in scratch] == [(18 * MIB, convolves)]
 
 
 def test_scratch_space_of_another_algorithm_grows_in_proportion():
@@ -89,7 +90,8 @@ def test_partial_sums_grow_no_further_than_the_largest_of_them():
     assert requests(smaller, larger, 100)[21] == 120 * MIB
 
 
-def test_a_large_block_inside_another_is_no_lock():
-    nested = [("outer", MIB), ("inner", 3 * MIB), "inner", "outer"]
+@pytest.mark.parametrize("inner_mib", [1, 4, 6])
+def test_a_large_block_inside_another_is_no_lock(inner_mib):
+    nested = [("outer", 4 * MIB), ("inner", inner_mib * MIB), "inner", "outer"]
     sizes = requests(step(2, *LASTING), step(4, *GROWN, *nested), 8)
-    assert sizes[20:] == [2 * MIB, 6 * MIB]
+    assert sizes[20:] == [8 * MIB, 2 * inner_mib * MIB]

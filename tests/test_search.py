@@ -229,23 +229,62 @@ def test_the_answer_is_exact_whatever_the_forecast_says(maximum, forecast):
     assert (result.maximum, result.exact) == (maximum, True)
 
 
-@pytest.mark.parametrize("miss", [-1, 0, 1])
-def test_a_good_forecast_leaves_little_to_try(miss):
+def real_search(miss, **options):
+    """A search over a curve as a GPU showed it, with a forecast that misses by so many; and its true answer."""
     a, b, usable = REAL_CURVES[0]
 
     def fits(size):
         return a + b * size <= usable * 23_300
 
     maximum = max(size for size in range(1, 300) if fits(size))
-    result = search(fits, lambda size: (a + b * size) * MB, resting=0.95 * a * MB, forecast=lambda: maximum + miss)
+    forecast = maximum + miss
+    curve = {"resting": 0.95 * a * MB, "forecast": lambda: forecast}
+    return search(fits, lambda size: (a + b * size) * MB, **curve, **options), maximum
+
+
+@pytest.mark.parametrize(
+    ("miss", "after_the_first_two"),
+    [(0, [1, 0]), (-1, [0, 1]), (-2, [-1, 0, 1]), (1, [2, 1, 0]), (2, [3, 2, 1, -1, 0])],
+)
+def test_a_good_forecast_leaves_little_to_try(miss, after_the_first_two):
+    result, maximum = real_search(miss)
 
     assert (result.maximum, result.exact) == (maximum, True)
-    assert len(result.trials) <= 6
+    assert [size - maximum for size in sizes_run(result)[2:]] == after_the_first_two
 
 
-@given(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 64))
-def test_the_largest_that_fits_is_found_by_asking(maximum, limit, start):
-    assert largest_that(lambda size: size <= maximum, start, limit) == min(maximum, limit)
+@pytest.mark.parametrize("limit", [20, 200])
+def test_a_forecast_beyond_the_limit_is_cut_to_it(limit):
+    result, _ = real_search(0, limit=limit)
+
+    assert (result.maximum, result.exact) == (limit, False)
+    assert len(result.trials) <= 3
+
+
+@pytest.mark.parametrize("maximum", [1_000, 5_000, 20_000])
+@pytest.mark.parametrize("share", [0.95, 0.98, 0.99, 1.01, 1.05])
+def test_a_forecast_that_misses_by_percents_is_soon_mended(maximum, share):
+    slope = CAPACITY // (maximum + 1)
+    result = search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: round(share * maximum))
+
+    assert (result.maximum, result.exact) == (maximum, True)
+    assert len(result.trials) <= 6 + 1.5 * log2(abs(1 - share) * maximum)
+
+
+@given(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 64), st.integers(0, 100))
+def test_the_largest_that_fits_is_found_by_asking(maximum, limit, start, stride):
+    assert largest_that(lambda size: size <= maximum, start, limit, stride=stride) == min(maximum, limit)
+
+
+def test_near_a_good_guess_few_are_asked():
+    asked = []
+
+    def fits(size):
+        asked.append(size)
+        return size <= 1_003
+
+    assert largest_that(fits, 1_000, 2**24, stride=4) == 1_003
+    assert len(asked) <= 6
 
 
 @pytest.mark.parametrize(("fits", "answer"), [({80}, 68), ({76, 80}, 80), ({79, 80}, 80)])

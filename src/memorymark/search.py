@@ -85,6 +85,13 @@ def size_within(trials: list[Trial], memory_bytes: float) -> int:
     return max(search.guess(), 1)
 
 
+def usable_bytes(capacity_bytes: int) -> float:
+    """What fragmentation usually lets the allocator use of a capacity."""
+    return capacity_bytes - min(
+        UNUSABLE_FRACTION_SMALL * capacity_bytes, UNUSABLE_FRACTION_LARGE * capacity_bytes + UNUSABLE_BYTES_LARGE
+    )
+
+
 def largest_that(fits: Callable[[int], bool], start: int, limit: int, *, stride: int = 0) -> int:
     """The largest size for which ``fits`` by doubling and bisection, where asking costs little; 0 if there is none.
 
@@ -126,7 +133,7 @@ class _Search:
         self._forecast_size = 0
         self._fitting: list[Trial] = []
         self._last_fits = False
-        self._stride = 0
+        self._stride = self._single_strides = 0
         self._ceiling, self._surprise = high, 1
         self._seen_failure = False
 
@@ -151,7 +158,7 @@ class _Search:
         elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
             # One more: if that fails, the forecast itself ends the search, and if it fits, the forecast need not run.
             size, self._forecast_size = forecast + 1, forecast
-            self._stride = 1
+            self._stride, self._single_strides = 1, 1
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
             size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
         else:
@@ -160,8 +167,15 @@ class _Search:
         return min(max(size, self.low + 1), self.high - 1)
 
     def _closer(self) -> int:
-        """A stride from the last trial towards the answer, twice as long each time, never past the middle."""
-        stride, self._stride = self._stride, 2 * self._stride
+        """A stride from the last trial towards the answer, never past the middle.
+
+        Each is twice as long as the last, but the one after a forecast was tried, which mostly misses by one or two.
+        """
+        stride = self._stride
+        if self._single_strides:
+            self._single_strides -= 1
+        else:
+            self._stride = max(2 * stride, round(max(self.low, self._forecast_size) * STRIDE_FRACTION))
         middle = (self.low + self.high) // 2
         if not self._last_fits:
             return max(self.high - stride, middle)
@@ -179,11 +193,7 @@ class _Search:
 
     def guess(self) -> int:
         """The size at which the peak meets what the allocator can really use."""
-        unusable_bytes = min(
-            UNUSABLE_FRACTION_SMALL * self._capacity_bytes,
-            UNUSABLE_FRACTION_LARGE * self._capacity_bytes + UNUSABLE_BYTES_LARGE,
-        )
-        return self._meets(self._capacity_bytes - unusable_bytes)
+        return self._meets(usable_bytes(self._capacity_bytes))
 
     def _meets(self, memory_bytes: float) -> int:
         """Where the line through the largest fitting trial and one well below it reaches ``memory_bytes``."""

@@ -20,6 +20,7 @@ class Convolution:
     result: TensorFacts
     strides: tuple[int, ...]
     padding: tuple[int, ...]
+    dilation: tuple[int, ...]
     groups: int
     transposed: bool
     backward: bool
@@ -32,15 +33,18 @@ class Convolution:
         image, weight = (op.inputs[1], op.inputs[2]) if backward else (op.inputs[0], op.inputs[1])
         dims = len(image.shape) - 2
         start = 1 if backward or op.arguments[0] is None else 0  # after the bias, or its sizes
+        # Some operators write the padding once, for every axis.
+        end = next(index for index, argument in enumerate(op.arguments) if isinstance(argument, bool))
+        padding = op.arguments[start + dims : end - dims]
         return cls(
             image=image,
             weight=weight,
             result=op.inputs[0] if backward else op.outputs[0],
             strides=tuple(op.arguments[start : start + dims]),
-            padding=tuple(op.arguments[start + dims : start + 2 * dims]),
+            padding=tuple(padding) * (dims // len(padding)),
+            dilation=tuple(op.arguments[end - dims : end]),
             groups=int(op.arguments[-4] if backward else op.arguments[-1]),
-            # After strides, padding and dilation; some operators write a number once that holds for every axis.
-            transposed=next(argument for argument in op.arguments if isinstance(argument, bool)),
+            transposed=bool(op.arguments[end]),
             backward=backward,
             gradients=(bool(op.arguments[-3]), bool(op.arguments[-2])) if backward else (False, False),
         )

@@ -13,7 +13,7 @@ import torch
 from memorymark.catalog import GpuEntry
 from memorymark.prediction.convolution import Convolution
 from memorymark.prediction.operation import Operation, TensorFacts
-from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch, contiguous_copies
+from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch, ceil_div, contiguous_copies
 from memorymark.units import KIB, MIB
 
 # Winograd's algorithm makes 6 x 6 numbers of each 4 x 4 places, and of each 3 x 3 weights. cuDNN chooses it for results
@@ -42,7 +42,7 @@ def forward_scratch(op: Operation, gpu: GpuEntry) -> Scratch:
     return Scratch((_in_other_layout(conv),), copies, optional=True)
 
 
-def backward_scratch(op: Operation, _: GpuEntry) -> Scratch:
+def backward_scratch(op: Operation, gpu: GpuEntry) -> Scratch:
     """What the backward pass of a convolution takes beyond the gradients it makes."""
     conv = Convolution.of(op)
     image, weight, gradient = conv.image, conv.weight, conv.result
@@ -62,7 +62,7 @@ def backward_scratch(op: Operation, _: GpuEntry) -> Scratch:
         if conv.is_pointwise(16 // image.dtype.itemsize):
             over_images = min(image.shape[0], 64) * weight.numel * 4
             for_weight = over_images + (0 if image.dtype == torch.float32 else PARAMETER_BYTES)
-        elif _transforms_tiles(conv):
+        elif _transforms_tiles(conv, gpu):
             for_weight = _winograd_bytes(conv)
     made = tuple(size for size, is_made in zip((for_image, for_weight), conv.gradients, strict=True) if is_made)
     return Scratch(made, copies, each_result=True, optional=True)
@@ -74,12 +74,11 @@ def transforms_rows(conv: Convolution, gpu: GpuEntry) -> bool:
     Seen at 48 to 129 samples of 99 places (not at 32 nor at 192) and at 128 of 49, with windows of 128 places and
     groups of 48 channels in fp32; not with groups of 64, nor where the padded row is longer than the transform.
     """
-    if len(conv.strides) != 1 or conv.groups == 1 or conv.is_depthwise or gpu.capability != (9, 0):
+    if not _may_transform(conv, gpu) or len(conv.strides) != 1 or conv.groups == 1 or conv.is_depthwise:
         return False
     row = conv.image.shape[2] + 2 * conv.padding[0]
     is_long = conv.window >= FOURIER_SIDE // 2 and FOURIER_SIDE // 2 < row <= FOURIER_SIDE
-    is_narrow = conv.weight.shape[1] < 64 and conv.image.dtype == torch.float32 and conv.strides == (1,)
-    return is_long and is_narrow and conv.places in FOURIER_PLACES
+    return is_long and conv.weight.shape[1] < 64 and conv.places in FOURIER_PLACES
 
 
 def fourier_bytes(conv: Convolution) -> tuple[int, int]:
@@ -87,18 +86,24 @@ def fourier_bytes(conv: Convolution) -> tuple[int, int]:
     return prod(conv.image.shape[:2]) * FOURIER_BYTES, prod(conv.weight.shape[:2]) * FOURIER_BYTES
 
 
-def _transforms_tiles(conv: Convolution) -> bool:
+def _transforms_tiles(conv: Convolution, gpu: GpuEntry) -> bool:
     """Whether cuDNN uses Winograd's algorithm for the gradient of the weight."""
     channels, channels_in = conv.weight.shape[:2]
+    if not _may_transform(conv, gpu) or conv.weight.shape[2:] != (3, 3) or conv.groups > 1:
+        return False
     most = next((places for below, places in WINOGRAD_PLACES if channels < below), 0)
-    is_square = conv.weight.shape[2:] == (3, 3) and conv.strides == (1, 1) and not conv.transposed
-    is_plain = conv.image.dtype == torch.float32 and conv.groups == 1 and max(channels, channels_in) >= 64
-    return is_square and is_plain and conv.places <= most
+    return max(channels, channels_in) >= 64 and conv.places <= most
+
+
+def _may_transform(conv: Convolution, gpu: GpuEntry) -> bool:
+    """Transforms were seen on Hopper in fp32; they need neighbouring places, one by one."""
+    is_dense = set(conv.strides) == set(conv.dilation) == {1} and not conv.transposed
+    return is_dense and conv.image.dtype == torch.float32 and gpu.capability == (9, 0)
 
 
 def _winograd_bytes(conv: Convolution) -> int:
     channels, channels_in = conv.weight.shape[:2]
-    height, width = (_ceil(side, WINOGRAD_TILE) for side in conv.result.shape[2:])
+    height, width = (ceil_div(side, WINOGRAD_TILE) for side in conv.result.shape[2:])
     tiles = conv.result.shape[0] * height * width
     return 4 * WINOGRAD_NUMBERS * (tiles * (channels + channels_in) + channels * channels_in)
 
@@ -124,7 +129,7 @@ def _in_other_layout(conv: Convolution) -> int:
     A batch of more elements than 32 bits count is convolved in parts, one after the other.
     """
     samples = max(conv.image.shape[0], 1)
-    in_part = min(samples, MOST_ELEMENTS * samples // max(_elements(conv), 1))
+    in_part = min(samples, max(MOST_ELEMENTS * samples // max(_elements(conv), 1), 1))
     weight_bytes = _padded(conv.weight) if conv.window > 1 else 0
     return (_padded(conv.image) + _padded(conv.result)) // samples * in_part + weight_bytes + PARAMETER_BYTES
 
@@ -143,9 +148,5 @@ def _elements(conv: Convolution) -> int:
 def _padded(tensor: TensorFacts) -> int:
     """The bytes of a copy with the channels last and padded to what tensor cores want."""
     multiple = 16 // tensor.dtype.itemsize
-    channels = _ceil(tensor.shape[1], multiple) * multiple
+    channels = ceil_div(tensor.shape[1], multiple) * multiple
     return tensor.nbytes // max(tensor.shape[1], 1) * channels
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction.convolution import Convolution
@@ -18,8 +18,11 @@ FOURIER_RATES = (0.17e12, 0.8e12)
 SMALL_WINDOW = 25
 
 
-def work_of(op: Operation, gpu: GpuEntry) -> Work:
-    """The work of a convolution, or of its backward pass."""
+def work_of(op: Operation, gpu: GpuEntry, peak_bytes: float = inf) -> Work:
+    """The work of a convolution, or of its backward pass, in a step with this peak.
+
+    Fourier transforms that are larger than the peak were not made: there was no room for them.
+    """
     conv = Convolution.of(op)
     image, weight, result = conv.image, conv.weight, conv.result
     is_half, passes = image.dtype in HALF, 2 if conv.backward else 1
@@ -40,7 +43,7 @@ def work_of(op: Operation, gpu: GpuEntry) -> Work:
     extra_seconds = 0.0
     if not conv.backward and len(op.inputs) > 2:
         extra_seconds += one_by_one(result.numel, BIAS_FLOPS, gpu)
-    if not conv.backward and transforms_rows(conv, gpu):
+    if not conv.backward and transforms_rows(conv, gpu) and sum(fourier_bytes(conv)) <= peak_bytes:
         extra_seconds += sum(size / rate for size, rate in zip(fourier_bytes(conv), FOURIER_RATES, strict=True))
     return Work(
         f"{kind}convolution{' backward' if conv.backward else ''}",

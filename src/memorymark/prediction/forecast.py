@@ -9,22 +9,24 @@ from collections.abc import Sequence
 
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.prediction.growing_step import Action, Recording, growing_step
-from memorymark.search import largest_that
+from memorymark.search import largest_that, usable_bytes
 
 STEPS = 2
 MAX_BATCH = 2**24
-# What fragmentation keeps the allocator from using, and a part of the size that a guess from it misses by.
-UNUSABLE_FRACTION, MISSED_FRACTION = 0.016, 0.008
+# The part of the size that a guess from the peaks misses by.
+MISSED_FRACTION = 0.008
 
 
 def forecast_maximum(
     smaller: Recording, larger: Recording, segments: Sequence[Segment], capacity_bytes: int
 ) -> int | None:
-    """The largest batch whose steps fit, by the model; ``None`` if the two steps are not of the same shape."""
+    """The largest batch whose steps fit, by the model; ``None`` if the two steps do not tell."""
     step = growing_step(smaller, larger)
     if step is None:
         return None
     guess = _guess(step, larger.batch_size, segments, capacity_bytes)
+    if guess is None:
+        return None
     return largest_that(
         lambda batch_size: _fits(step, batch_size, segments, capacity_bytes),
         guess,
@@ -33,13 +35,13 @@ def forecast_maximum(
     )
 
 
-def _guess(step: list[Action], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> int:
-    """Where the peak, which grows in proportion, meets what the allocator can use."""
+def _guess(step: list[Action], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> int | None:
+    """Where the peak, which grows in proportion, meets what the allocator can use; ``None`` if it does not grow."""
     resting_bytes = sum(size for segment in segments for size, in_use in segment.blocks if in_use)
     peak, peak_at_double = (_peak_bytes(step, size) for size in (batch_size, 2 * batch_size))
     if peak_at_double <= peak:
-        return batch_size
-    left_bytes = (1 - UNUSABLE_FRACTION) * capacity_bytes - resting_bytes - peak
+        return None
+    left_bytes = usable_bytes(capacity_bytes) - resting_bytes - peak
     return min(max(int(batch_size * (1 + left_bytes / (peak_at_double - peak))), 1), MAX_BATCH)
 
 

@@ -14,19 +14,25 @@ from itertools import product
 
 from memorymark.prediction.allocator import ROUND_BYTES
 from memorymark.trace import Trace
+from memorymark.units import KIB
 
 # Of all bytes that the larger step asks for, so many may have no counterpart in the smaller one.
 UNMATCHED_FRACTION = 0.02
 # Two steps are in line again where so many requests in a row match, and so many are looked through for that.
 IN_LINE, LOOKED_THROUGH = 5, 60
+# How many requests to skip in the larger and in the smaller step to get there, few first.
+_SKIPS = sorted(product(range(LOOKED_THROUGH), repeat=2), key=sum)
+# The locks of a reduction are a word for each of its columns of blocks: 4,000 bytes at most in what was recorded.
+MOST_LOCK_BYTES = 64 * KIB
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One step at one batch size."""
+    """One step at one batch size. Where it ``convolves``, scratch space may be cuDNN's, which can do without."""
 
     batch_size: int
     trace: Trace
+    convolves: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,8 @@ Place = tuple[int, int]
 class _Outline:
     """A step without its scratch space: requests by number, frees as ``-1 - number``. Apart from it, scratch space.
 
-    Most ``scratch`` is a convolution's, and for want of room cuDNN chooses an algorithm that takes none. ``sums`` are
-    the partial sums of a reduction, which takes a lock with them; their number grows with the batch until they keep the
-    whole GPU busy, and no further.
+    ``sums`` are the partial sums of a reduction, which takes locks with them; their number grows with the batch until
+    they keep the whole GPU busy, and no further.
     """
 
     order: list[int] = field(default_factory=list)
@@ -91,7 +96,7 @@ def growing_step(smaller: Recording, larger: Recording) -> list[Action] | None:
         before = numbers.get(place[0] - 1, -2) if place[0] else -1
         place_before = (before + 1, place[1])
         for request in growing(many.scratch.get(place, []), few.scratch.get(place_before, [])):
-            yield replace(request, brief=True, optional=True)
+            yield replace(request, brief=True, optional=larger.convolves)
         for request in growing(many.sums.get(place, []), few.sums.get(place_before, [])):
             yield replace(request, brief=True, most=most_sums)
 
@@ -124,16 +129,12 @@ def _counterparts(few: list[int], many: list[int], growth: float) -> dict[int, i
     number = before = 0
     while number < len(many) and before < len(few):
         if not match(number, before):
-            ways = ((skipped + number, skipped_before + before) for skipped, skipped_before in SKIPS)
+            ways = ((skipped + number, skipped_before + before) for skipped, skipped_before in _SKIPS)
             number, before = next((way for way in ways if in_line(*way)), (len(many), len(few)))
             continue
         counterparts[number] = before
         number, before = number + 1, before + 1
     return counterparts
-
-
-# How many requests to skip in the larger and in the smaller step, few first.
-SKIPS = sorted(product(range(LOOKED_THROUGH), repeat=2), key=sum)
 
 
 def _outline(trace: Trace) -> _Outline:
@@ -146,7 +147,7 @@ def _outline(trace: Trace) -> _Outline:
         if size > 0 and events[index + 1 : index + 2] == [(key, -size)]:
             outline.scratch.setdefault(place, []).append(size)
             index += 2
-        elif size > 0 and _holds_a_lock(events[index : index + 4]):
+        elif size > 0 and _takes_locks(events[index : index + 4]):
             outline.sums.setdefault(place, []).append(size)
             index += 4
         else:
@@ -162,9 +163,10 @@ def _outline(trace: Trace) -> _Outline:
     return outline
 
 
-def _holds_a_lock(events: Sequence[tuple[Hashable, int]]) -> bool:
-    """Whether a request is followed by a smaller one, and both are given back in reverse."""
+def _takes_locks(events: Sequence[tuple[Hashable, int]]) -> bool:
+    """Whether a request is followed by a little one, and both are given back in reverse."""
     if len(events) < 4:
         return False
-    (key, size), (lock, lock_size) = events[:2]
-    return 0 < lock_size < size and list(events[2:]) == [(lock, -lock_size), (key, -size)]
+    (key, size), (locks, locks_size) = events[:2]
+    is_little = 0 < locks_size <= min(size, MOST_LOCK_BYTES)
+    return is_little and list(events[2:]) == [(locks, -locks_size), (key, -size)]

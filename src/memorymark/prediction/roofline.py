@@ -7,7 +7,7 @@ kind by kind, and is taken to be the same elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import inf, prod
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction import attention_time, convolution_time, elementwise_time, recurrent, recurrent_time
@@ -111,18 +111,20 @@ def launches(operation: Operation) -> bool:
     return bool(operation.inputs or operation.outputs) and operation.base_name not in VIEWS
 
 
-def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
-    """The time of one operation on the GPU."""
+def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_bytes: float = inf) -> float:
+    """The time of one operation on the GPU, in a step with this peak of memory."""
     if operation.name in RECURRENT:
         return recurrent_time.device_seconds(operation, gpu)
-    seconds = _kernel_seconds(operation, gpu, tf32=tf32)
+    seconds = _kernel_seconds(operation, gpu, peak_bytes, tf32=tf32)
     if tf32 and operation.base_name in MATRIX_PRODUCTS:
-        seconds = min(seconds, _kernel_seconds(operation, gpu, tf32=False))  # cuBLAS may use it, and need not
+        seconds = min(
+            seconds, _kernel_seconds(operation, gpu, peak_bytes, tf32=False)
+        )  # cuBLAS may use it, and need not
     return seconds + KERNEL_GAP_SECONDS
 
 
-def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
-    work = _work(operation, gpu, tf32=tf32)
+def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> float:
+    work = _work(operation, gpu, peak_bytes, tf32=tf32)
     arithmetic, traffic = COSTS[work.kind]
     seconds = arithmetic * work.arithmetic_seconds + traffic * work.traffic_seconds
     # Where the memory is slow, it bounds even what is limited by arithmetic elsewhere.
@@ -145,14 +147,14 @@ def step_seconds(device: float, host: float) -> float:
     return float((device**6 + host**6) ** (1 / 6))
 
 
-def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:
+def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Work:
     name = op.base_name
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (written if name in WRITE_ONLY else read + written) / gpu.bytes_per_second
     if name in MATRIX_PRODUCTS:
         return _product(op, gpu, traffic_seconds, tf32=tf32)
     if name in ("convolution", "convolution_backward"):
-        return convolution_time.work_of(op, gpu)
+        return convolution_time.work_of(op, gpu, peak_bytes)
     if name in ("native_batch_norm", "native_batch_norm_backward"):
         return _batch_norm(op, traffic_seconds)
     if name.startswith("_scaled_dot_product") and len(op.inputs[0].shape) == 4:

@@ -12,7 +12,7 @@ from memorymark.catalog import GpuEntry
 from memorymark.prediction import recurrent
 from memorymark.prediction.convolution_scratch import backward_scratch, forward_scratch
 from memorymark.prediction.operation import Operation
-from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch, contiguous_copies
+from memorymark.prediction.scratch_space import NOTHING, PARAMETER_BYTES, Scratch, ceil_div, contiguous_copies
 from memorymark.units import MIB
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
@@ -67,16 +67,16 @@ def _partial_sums(inputs: int, outputs: int, gpu: GpuEntry, *, along_rows: bool)
     block_width = min(_power_of_two(min(width, threads)), 32)
     block_height = min(_power_of_two(min(height, threads)), threads // block_width)
     block_width = min(_power_of_two(min(width, threads)), threads // block_height)
-    values = _ceil(inputs, block_width) if along_rows else inputs
+    values = ceil_div(inputs, block_width) if along_rows else inputs
     outputs_per_block = 1 if along_rows else block_width
     if values < min(16 * block_height, 256):
         return 0  # each row of threads has an output of its own
-    values = _ceil(values, block_height)
-    grid = _ceil(outputs // vector, outputs_per_block)
+    values = ceil_div(values, block_height)
+    grid = ceil_div(outputs // vector, outputs_per_block)
     target = gpu.multiprocessors * (_threads(gpu) // (block_width * block_height))
     if values < 256 or grid > target:
         return 0
-    blocks = max(min(_ceil(target, grid), _ceil(values, 16)), _ceil(values, 256))
+    blocks = max(min(ceil_div(target, grid), ceil_div(values, 16)), ceil_div(values, 256))
     if blocks <= 1:
         return 0
     # Where a block's columns are outputs, torch reserves a whole block's width for every one of them.
@@ -90,10 +90,6 @@ def _reduces_last(op: Operation) -> bool:
     # The result keeps a reduced dimension as 1 or drops it; what is left at the end is not reduced. In a permuted
     # tensor it is not what lies next to each other either.
     return result.shape[-1:] != tensor.shape[-1:] or (not tensor.contiguous and result.numel == tensor.shape[-1])
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def _power_of_two(value: int) -> int:
@@ -132,7 +128,7 @@ def _layer_norm_backward(op: Operation, gpu: GpuEntry) -> Scratch:
     rows = normed.numel // max(width, 1)
     if rows <= 65536 or width // 32 >= gpu.multiprocessors // 2:
         return Scratch(copies=copies)
-    parts = _ceil(rows, 32)
+    parts = ceil_div(rows, 32)
     part_bytes, sums = parts * width * 4, _partial_sums(parts, width, gpu, along_rows=False)
     adding = (sums, -3, sums, -4) if sums else ()
     return Scratch(((part_bytes, part_bytes, *adding, -1, -2),), copies)
@@ -142,7 +138,7 @@ def _efficient_attention_backward(op: Operation, _: GpuEntry) -> Scratch:
     """The product of the result and its gradient and its sums, then the gradient of the query in fp32."""
     query = op.inputs[1]
     batch, heads, length, width = query.shape
-    blocks = batch * heads * _ceil(length, 64) * _ceil(width, 64)
+    blocks = batch * heads * ceil_div(length, 64) * ceil_div(width, 64)
     sums = 4 * batch * heads * length
     return Scratch(((query.numel * 4, sums, sums, -2, -1, blocks * (64 * 64 * 4 + 16), -3, -4),))
 
@@ -150,7 +146,7 @@ def _efficient_attention_backward(op: Operation, _: GpuEntry) -> Scratch:
 def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     query, key = op.inputs[1], op.inputs[2]
     batch, heads, length, width = query.shape
-    rounded = length if gpu.capability >= (9, 0) else _ceil(length, 128) * 128
+    rounded = length if gpu.capability >= (9, 0) else ceil_div(length, 128) * 128
     total = batch * heads * rounded * 4 * (width + 1) + PARAMETER_BYTES
     if key.shape[1] != heads:  # gradients of shared keys and values are first made for every head
         total += 2 * batch * heads * key.shape[2] * width * query.dtype.itemsize

@@ -45,3 +45,8 @@ NOTHING = Scratch()
 def contiguous_copies(tensors: Sequence[TensorFacts]) -> tuple[int, ...]:
     """What kernels that want contiguous tensors copy."""
     return tuple(tensor.nbytes for tensor in tensors if not tensor.contiguous and tensor.nbytes)
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The quotient, rounded up."""
+    return -(-a // b)

@@ -1,6 +1,7 @@
 """How far predictions were off where the truth is known, and so how far a new one may be.
 
-The figures are 95th percentiles of `benchmarks/prediction.py`, over workloads measured on an NVIDIA H200, rounded up.
+The figures are 95th percentiles of `benchmarks/prediction.py`, over all workloads measured on an NVIDIA H200, rounded
+up; that of the time leaves room for another host.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from memorymark.devices import Device
 from memorymark.errors import DoesNotFitError, UsageError
@@ -188,7 +189,8 @@ class MeasuredProbe:
         self._baseline_bytes = self._device.reading().allocated_bytes
         if layout is not None:
             self._layout = layout
-            self._recordings.append(Recording(batch_size, trace))
+            convolves = any(isinstance(module, _ConvNd) for module in self._step.model.modules())
+            self._recordings.append(Recording(batch_size, trace, convolves))
         return replace(trial, breakdown=self._breakdown(trial, trace, owners), **time) if in_full else trial
 
     def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:

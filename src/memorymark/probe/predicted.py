@@ -71,7 +71,7 @@ class PredictedProbe:
         trial = self.try_batch(batch_size)
         if not trial.fits:
             return trial
-        seconds = self._seconds(batch_size)
+        seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
         samples = batch_size * self._recipe.accumulation_steps
         trial = replace(
             trial,
@@ -179,9 +179,9 @@ class PredictedProbe:
                 counts[key] = (growth, counts.get(key, (growth, 0))[1] + 1)
         return list(counts.values())
 
-    def _seconds(self, batch_size: int) -> float:
+    def _seconds(self, batch_size: int, peak_bytes: int) -> float:
         device = sum(
-            count * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32)
+            count * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
             for growth, count in self._kernels
         )
         recurrent = (
