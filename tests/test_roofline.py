@@ -13,7 +13,7 @@ from memorymark.catalog import all_gpus, find_gpu
 from memorymark.prediction.fake_step import trace_training
 from memorymark.prediction.roofline import COSTS, KINDS, device_seconds, host_seconds, launches, step_seconds
 from memorymark.recipe import Recipe
-from operations import operation, tensor
+from operations import operation, program, tensor
 from tiny import tiny
 
 A100, T4, H200 = find_gpu("a100-40gb"), find_gpu("t4"), find_gpu("h200")
@@ -235,24 +235,34 @@ def test_views_run_nothing_on_the_device_and_little_on_the_host(name):
     kernel = operation("aten.relu.default", [tensor(8, 8)], [tensor(8, 8)], eager=True)
     assert not launches(view)
     assert launches(kernel)
-    assert host_seconds([view], 0) < host_seconds([kernel], 0)
+    assert asked(view) < asked(kernel)
 
 
 def test_the_end_of_a_phase_runs_nothing():
     assert not launches(operation("phase end"))
 
 
-def test_the_host_takes_as_long_for_large_tensors_as_for_small_ones(step):
-    small, large = ([growth.at(size) for growth in step.operations] for size in (4, 40_000))
-    assert host_seconds(small, 4) == host_seconds(large, 4) > 0
+def asked(*operations, updated=4, phase="forward", **options):
+    """The host's time for a step of these operations."""
+    return host_seconds(program((phase, operations)), updated, **options)
+
+
+def test_the_host_takes_as_long_for_large_tensors_as_for_small_ones():
+    assert asked(elementwise(8)) == asked(elementwise(40_000)) > 0
 
 
 def test_the_host_takes_longer_for_more_calls_more_parameters_and_calls_from_python():
-    called, by_autograd = elementwise(8), replace(elementwise(8), eager=True)
-    assert host_seconds([called] * 2, 4) > host_seconds([called], 4)
-    assert host_seconds([called], 5) > host_seconds([called], 4)
-    assert host_seconds([called], 5, fused=True) < host_seconds([called], 5)
-    assert host_seconds([by_autograd], 4) > host_seconds([called], 4)
+    by_autograd, called = elementwise(8), replace(elementwise(8), eager=True)
+    assert asked(called, called) > asked(called)
+    assert asked(called, updated=5) > asked(called)
+    assert asked(called, updated=5, fused=True) < asked(called, updated=5)
+    assert asked(called) > asked(by_autograd)
+
+
+def test_a_call_that_checkpointing_repeats_takes_the_host_longer_than_the_first():
+    called, by_autograd = replace(elementwise(8), eager=True), elementwise(8)
+    assert asked(called, phase="backward") > asked(called)
+    assert asked(by_autograd, phase="backward") == asked(by_autograd)
 
 
 seconds = st.floats(1e-5, 1e3)

@@ -6,7 +6,7 @@ be looked at without tracing again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -65,6 +65,14 @@ class Program:
 
     operations: list[Growth]
     marks: list[tuple[Phase, int]]
+
+    def of_phase(self, asked: Phase) -> Iterator[Operation]:
+        """The operations of every phase of that name."""
+        start = 0
+        for phase, end in self.marks:
+            if phase == asked:
+                yield from (growth.operation for growth in self.operations[start:end])
+            start = end
 
 
 def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:

@@ -6,12 +6,12 @@ kind by kind, and is taken to be the same elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf, prod
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction import attention_time, convolution_time, elementwise_time, recurrent, recurrent_time
 from memorymark.prediction.operation import MATRIX_PRODUCTS, Operation, TensorFacts
+from memorymark.prediction.program import Program
 from memorymark.prediction.work import HALF, Work, half_flops
 
 RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
@@ -103,6 +103,8 @@ EAGER_CALL_SECONDS = 49e-6
 AUTOGRAD_CALL_SECONDS = 8e-6
 VIEW_SECONDS = 5.4e-6
 UPDATE_SECONDS, FUSED_UPDATE_SECONDS = 32e-6, 4e-6
+# What gradient checkpointing adds to each call that it repeats: hooks for what it saves, and the random state.
+RECOMPUTING_SECONDS = 17e-6
 STEP_SECONDS = 0.6e-3
 
 
@@ -131,10 +133,12 @@ def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, t
     return max(seconds, work.traffic_seconds, work.least_seconds) + work.extra_seconds
 
 
-def host_seconds(operations: Iterable[Operation], updated_tensors: int, *, fused: bool = False) -> float:
+def host_seconds(program: Program, updated_tensors: int, *, fused: bool = False) -> float:
     """How long the host takes to ask for a step, however large its tensors are."""
-    seconds = STEP_SECONDS + (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
-    for operation in operations:
+    recomputed = sum(launches(operation) and operation.eager for operation in program.of_phase("backward"))
+    seconds = STEP_SECONDS + RECOMPUTING_SECONDS * recomputed
+    seconds += (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
+    for operation in (growth.operation for growth in program.operations):
         if launches(operation):
             seconds += EAGER_CALL_SECONDS if operation.eager else AUTOGRAD_CALL_SECONDS
         else:

@@ -194,5 +194,4 @@ class PredictedProbe:
     @cached_property
     def _host_seconds(self) -> float:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
-        operations = [growth.operation for growth in self._step.later.operations]
-        return host_seconds(operations, updated, fused=self._recipe.fused)
+        return host_seconds(self._step.later, updated, fused=self._recipe.fused)
