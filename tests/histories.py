@@ -10,6 +10,8 @@ from memorymark.prediction.allocator import CachingAllocator, Segment
 from memorymark.prediction.growing_step import Recording
 from memorymark.trace import Trace
 
+# Reductions on an H200 take no more scratch space than this: 132 multiprocessors of 2048 threads.
+SCRATCH_LIMIT_BYTES = 132 * 2048 * 512
 CONVOLVING = {"resnet", "unet", "efficientnet", "wav2vec2", "vit"}
 DATA = Path(__file__).parent / "data"
 
@@ -68,7 +70,7 @@ def last_steps(history):
         events = events[2:]  # the mark itself
         second = events[len(events) // 2 :]
         trace = Trace(events=[(key, size if size else -numbered[key]) for key, size in second])
-        recordings.append(Recording(batch_size, trace, history.model in CONVOLVING))
+        recordings.append(Recording(batch_size, trace, history.model in CONVOLVING, SCRATCH_LIMIT_BYTES))
     return recordings
 
 
@@ -132,4 +134,4 @@ def recording(batch_size, actions, convolves):
     for action in actions:
         events.append((number, action) if action > 0 else (-1 - action, -sizes[-1 - action]))
         number += action > 0
-    return Recording(batch_size, Trace(events=events), convolves)
+    return Recording(batch_size, Trace(events=events), convolves, SCRATCH_LIMIT_BYTES)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from histories import histories, last_steps, replay
+from histories import SCRATCH_LIMIT_BYTES, histories, last_steps, replay
 from memorymark.integrations.estimate import ScaledStep
 from memorymark.integrations.observation import DeviceFacts, MemoryFacts, Observation
 from memorymark.integrations.recording import StepRecording
@@ -14,8 +14,6 @@ from memorymark.units import MIB
 from test_forecast import CAP_BYTES, TRUE_MAXIMA
 
 RECORDED = [history for history in histories() if (history.model, history.recipe) in TRUE_MAXIMA]
-# Reductions on an H200 take no more scratch space than this: 132 multiprocessors of 2048 threads.
-SCRATCH_LIMIT_BYTES = 132 * 2048 * 512
 
 
 def recording_of(history):

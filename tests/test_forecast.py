@@ -20,7 +20,7 @@ TRUE_MAXIMA = {
 RECORDED_TWICE = [history for history in histories() if len(last_steps(history)) == 2]
 # By how much a forecast from the first two trials misses what the search they belong to then found.
 MISSED = {("vit", "bf16"): 1, ("distilbert", "sgd"): 2, ("unet", "fp32"): 2, ("bert", "bf16-checkpointing"): 16}
-MISSED |= {("resnet", "fp32"): 1, ("resnet", "bf16"): 1}
+MISSED |= {("resnet", "fp32"): 1, ("resnet", "bf16"): 1, ("wav2vec2", "fp32"): 1}
 
 
 @pytest.mark.parametrize("history", RECORDED_TWICE, ids=str)

@@ -5,7 +5,7 @@ from memorymark.trace import Trace
 from memorymark.units import MIB
 
 
-def step(batch_size, *actions, convolves=False):
+def step(batch_size, *actions, **facts):
     """Requests are ``(name, size)``, a name alone frees; whatever is left is freed at the end."""
     held, events = {}, []
     for action in actions:
@@ -15,7 +15,7 @@ def step(batch_size, *actions, convolves=False):
         else:
             events.append((action, -held.pop(action)))
     events += [(name, -size) for name, size in held.items()]
-    return Recording(batch_size, Trace(events=events), convolves)
+    return Recording(batch_size, Trace(events=events), **facts)
 
 
 def requests(smaller, larger, batch_size):
@@ -79,15 +79,16 @@ def test_scratch_space_of_another_algorithm_grows_in_proportion():
     assert requests(smaller, larger, 8)[20:] == [20 * MIB]
 
 
-def test_partial_sums_grow_no_further_than_the_largest_of_them():
+@pytest.mark.parametrize(("limit_mib", "narrow_mib"), [(150, 150), (90, 100), (None, 1000)])
+def test_partial_sums_grow_up_to_the_limit_of_the_gpu(limit_mib, narrow_mib):
     def sums(name, size):
         return [(name, size), (f"{name}'s lock", 96), f"{name}'s lock", name]
 
+    limit = {"scratch_limit_bytes": limit_mib and limit_mib * MIB}
     smaller = step(2, *LASTING[:10], *sums("wide", 60 * MIB), *LASTING[10:], *sums("narrow", 20 * MIB))
-    larger = step(4, *GROWN[:10], *sums("wide", 120 * MIB), *GROWN[10:], *sums("narrow", 40 * MIB))
-    sizes = requests(smaller, larger, 8)
-    assert (sizes[10], sizes[21]) == (120 * MIB, 80 * MIB)
-    assert requests(smaller, larger, 100)[21] == 120 * MIB
+    larger = step(10, *GROWN[:10], *sums("wide", 60 * MIB), *GROWN[10:], *sums("narrow", 100 * MIB), **limit)
+    sizes = requests(smaller, larger, 100)
+    assert (sizes[10], sizes[21]) == (60 * MIB, narrow_mib * MIB)
 
 
 @pytest.mark.parametrize("inner_mib", [1, 4, 6])

@@ -72,6 +72,9 @@ class Device(Protocol):
     def layout(self) -> list[Segment] | None:
         """How the allocator's memory lies now; ``None`` if it is not one that can be modelled."""
 
+    def scratch_limit_bytes(self) -> int | None:
+        """What the scratch space of a reduction cannot exceed; ``None`` if that is not known."""
+
     def record(self) -> Recorder:
         """Starts writing down allocations."""
 

@@ -19,6 +19,8 @@ from memorymark.trace import Phase, Trace
 
 # A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.
 MARK_BYTES = 509
+# What torch's reductions take for themselves at most, for each thread that the GPU runs at once.
+SCRATCH_BYTES_PER_THREAD = 512
 
 
 class CudaDevice:
@@ -90,6 +92,10 @@ class CudaDevice:
             if segment["device"] == self.torch_device.index
         ]
 
+    def scratch_limit_bytes(self) -> int | None:
+        """What the scratch space of a reduction cannot exceed."""
+        return scratch_limit_bytes(self.torch_device)
+
     def record(self) -> CudaRecorder:
         """Switches the allocator's history on."""
         return CudaRecorder(self.torch_device)
@@ -111,6 +117,13 @@ class CudaDevice:
             event.record()
         events[-1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+
+
+def scratch_limit_bytes(device: torch.device) -> int | None:
+    """What the scratch space of a reduction cannot exceed, if torch knows the GPU well enough."""
+    properties = torch.cuda.get_device_properties(device)
+    threads = getattr(properties, "max_threads_per_multi_processor", None)
+    return None if threads is None else properties.multi_processor_count * threads * SCRATCH_BYTES_PER_THREAD
 
 
 class CudaRecorder:

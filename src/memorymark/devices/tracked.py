@@ -121,6 +121,9 @@ class TrackedDevice:
     def layout(self) -> None:
         """There is no caching allocator to model."""
 
+    def scratch_limit_bytes(self) -> None:
+        """Nor are there kernels with scratch space."""
+
     def record(self) -> TrackedRecorder:
         """Starts writing down what the tracker counts."""
         return TrackedRecorder(self._tracker)

@@ -13,7 +13,7 @@ import torch
 
 from memorymark.devices import nvml
 from memorymark.devices.base import MemoryReading
-from memorymark.devices.cuda import CudaRecorder
+from memorymark.devices.cuda import CudaRecorder, scratch_limit_bytes
 from memorymark.integrations.observation import DeviceFacts, MemoryFacts
 from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
 from memorymark.trace import Owner, Phase, Trace
@@ -22,8 +22,6 @@ PENDING_PAIRS = 256
 SAMPLE_SECONDS = 0.5
 # Of the allocator's history: many times what a step makes, and little to keep.
 MAX_ENTRIES = 300_000
-# What torch's reductions take for themselves at most, for each thread that the GPU runs at once.
-SCRATCH_BYTES_PER_THREAD = 512
 
 
 class IdleClock:
@@ -199,9 +197,7 @@ class GpuWatch:
 
     def scratch_limit_bytes(self) -> int | None:
         """What the scratch space of a reduction cannot exceed."""
-        properties = torch.cuda.get_device_properties(self.device)
-        threads = getattr(properties, "max_threads_per_multi_processor", None)
-        return None if threads is None else properties.multi_processor_count * threads * SCRATCH_BYTES_PER_THREAD
+        return scratch_limit_bytes(self.device)
 
     def _reading(self) -> MemoryReading:
         stats: dict[str, Any] = torch.cuda.memory_stats_as_nested_dict(self.device)

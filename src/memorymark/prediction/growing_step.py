@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import inf
 
 from memorymark.prediction.allocator import ROUND_BYTES
 from memorymark.trace import Trace
@@ -28,11 +29,16 @@ MOST_LOCK_BYTES = 64 * KIB
 
 @dataclass(frozen=True)
 class Recording:
-    """One step at one batch size. Where it ``convolves``, scratch space may be cuDNN's, which can do without."""
+    """One step at one batch size.
+
+    Where it ``convolves``, scratch space may be cuDNN's, which can do without. ``scratch_limit_bytes`` is what that of
+    a reduction cannot exceed, if it is known.
+    """
 
     batch_size: int
     trace: Trace
     convolves: bool = False
+    scratch_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Request:
     slope: float
     brief: bool = False
     optional: bool = False
-    most: float = float("inf")
+    most: float = inf
 
     def bytes_at(self, batch_size: int) -> int:
         """Its size at a batch size."""
@@ -82,7 +88,6 @@ def growing_step(smaller: Recording, larger: Recording) -> list[Action] | None:
     unmatched_bytes = sum(size for number, size in enumerate(many.sizes) if number not in numbers)
     if unmatched_bytes > UNMATCHED_FRACTION * sum(many.sizes):
         return None
-    most_sums = max((size for sizes in many.sums.values() for size in sizes), default=0)
 
     def growing(sizes: list[int], sizes_before: list[int]) -> Iterator[Request]:
         if len(sizes) != len(sizes_before):
@@ -98,7 +103,8 @@ def growing_step(smaller: Recording, larger: Recording) -> list[Action] | None:
         for request in growing(many.scratch.get(place, []), few.scratch.get(place_before, [])):
             yield replace(request, brief=True, optional=larger.convolves)
         for request in growing(many.sums.get(place, []), few.sums.get(place_before, [])):
-            yield replace(request, brief=True, most=most_sums)
+            limit = larger.scratch_limit_bytes or inf
+            yield replace(request, brief=True, most=max(limit, request.bytes_at(larger.batch_size)))
 
     actions: list[Action] = []
     requests = frees = 0

@@ -190,7 +190,8 @@ class MeasuredProbe:
         if layout is not None:
             self._layout = layout
             convolves = any(isinstance(module, _ConvNd) for module in self._step.model.modules())
-            self._recordings.append(Recording(batch_size, trace, convolves))
+            limit_bytes = self._device.scratch_limit_bytes()
+            self._recordings.append(Recording(batch_size, trace, convolves, limit_bytes))
         return replace(trial, breakdown=self._breakdown(trial, trace, owners), **time) if in_full else trial
 
     def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:
