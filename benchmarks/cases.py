@@ -55,7 +55,7 @@ def _send_result(sender: Connection, run: Callable[..., T], arguments: tuple[obj
     try:
         sender.send(run(*arguments))
     except Exception as error:
-        sender.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
+        sender.send({"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"})
 
 
 def flags() -> dict[str, str]:
