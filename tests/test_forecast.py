@@ -53,6 +53,16 @@ def test_one_growing_block_fills_what_the_weights_leave(capacity_mib):
     assert forecast == (capacity_mib - 40 - 30) // 10
 
 
+def test_gradients_that_make_the_peak_of_small_batches_do_not_hide_what_grows():
+    smaller, larger = (
+        Recording(
+            batch_size, Trace(events=[(0, batch_size * MIB), (0, -batch_size * MIB), (1, 50 * MIB), (1, -50 * MIB)])
+        )
+        for batch_size in (2, 4)
+    )
+    assert forecast_maximum(smaller, larger, [], GIB) == 1024
+
+
 def test_steps_of_another_shape_give_no_forecast():
     assert forecast_maximum(step(2, 20 * MIB), step(4, 40 * MIB, 30 * MIB), [], GIB) is None
 

@@ -59,28 +59,33 @@ class AddressSpace:
 
     def _look_through(self, size: int, length: int) -> int | None:
         """In the chunks in use, else between them."""
+        # Each replay of a step comes here hundreds of times: no calls in the loop.
         between, most_in_chunks, most_between = None, 0, 0
-        used = chunks = _floor(self._segments[0][0])
+        used = chunks = self._segments[0][0] & -CHUNK_BYTES
         for address, end in chain(self._segments, ((self._top, self._top),)):
-            left = min(chunks, address) - used
+            left = (chunks if chunks < address else address) - used
             if left >= size:
                 return used
-            most_in_chunks = max(most_in_chunks, left)
-            start = _floor(address)
+            if left > most_in_chunks:
+                most_in_chunks = left
+            start = address & -CHUNK_BYTES
             if start >= chunks:
                 if address - start >= size:
                     return start
-                most_in_chunks = max(most_in_chunks, address - start)
-                most_between = max(most_between, start - chunks)
-                between = start - length if start - chunks >= length else between
-            used, chunks = end, _ceil(end)
+                if address - start > most_in_chunks:
+                    most_in_chunks = address - start
+                if start - chunks >= length:
+                    between = start - length
+                if start - chunks > most_between:
+                    most_between = start - chunks
+            used, chunks = end, (end + CHUNK_BYTES - 1) & -CHUNK_BYTES
         self._most_in_chunks, self._most_between = most_in_chunks, most_between
         return between
 
 
 def _ceil(address: int) -> int:
-    return -(-address // CHUNK_BYTES) * CHUNK_BYTES
+    return (address + CHUNK_BYTES - 1) & -CHUNK_BYTES
 
 
 def _floor(address: int) -> int:
-    return address // CHUNK_BYTES * CHUNK_BYTES
+    return address & -CHUNK_BYTES

@@ -38,9 +38,11 @@ def forecast_maximum(
 def _guess(step: list[Action], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> int | None:
     """Where the peak, which grows in proportion, meets what the allocator can use; ``None`` if it does not grow."""
     resting_bytes = sum(size for segment in segments for size, in_use in segment.blocks if in_use)
-    peak, peak_at_double = (_peak_bytes(step, size) for size in (batch_size, 2 * batch_size))
-    if peak_at_double <= peak:
-        return None
+    peak = _peak_bytes(step, batch_size)
+    while (peak_at_double := _peak_bytes(step, 2 * batch_size)) <= peak:  # gradients alone make the peak
+        batch_size *= 2
+        if batch_size > MAX_BATCH:
+            return None
     left_bytes = usable_bytes(capacity_bytes) - resting_bytes - peak
     return min(max(int(batch_size * (1 + left_bytes / (peak_at_double - peak))), 1), MAX_BATCH)
 
