@@ -15,12 +15,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
-def pytest_collection_modifyitems(items):
-    if CHROMIUM is None:
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason="there is no Chromium here; `apt-get install chromium` gets it"))
-
-
 @pytest.fixture(scope="session")
 def static_host(tmp_path_factory):
     """A host of static files, empty at first, from whose pages the service may be called."""
@@ -53,6 +47,8 @@ def client(address):
 
 @pytest.fixture(scope="session")
 def browser():
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here; `apt-get install chromium` gets it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
