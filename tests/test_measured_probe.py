@@ -4,6 +4,7 @@ from torch import nn
 
 import memorymark as mm
 from memorymark.devices import open_device
+from memorymark.prediction.allocator import Segment
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.search import find_maximum
 from memorymark.units import KIB, MIB
@@ -122,6 +123,77 @@ def test_the_maximum_is_that_of_trying_every_size(recipe, cap_kib):
     assert found.blocker.failure.kind == "memory"
     assert searching.measure(found.maximum).fits
     assert searching.clean
+
+
+class Broad(nn.Module):
+    """Activations of a MiB for each sample and operation, and few weights."""
+
+    def __init__(self, convolves):
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(4, 2**16))
+        self.mix = nn.Conv1d(4, 4, 1) if convolves else nn.Identity()
+
+    def forward(self, x):
+        return self.mix((x * self.scale).tanh()).sigmoid().mean()
+
+
+def broad_probe(cap_mib, *, convolves=False, loss=lambda model, batch: model(**batch)):
+    """A probe on a device that has, as a GPU has, a layout to replay steps from: all that is held in one segment."""
+    workload = mm.Workload(
+        build=lambda: Broad(convolves),
+        batch=lambda size, device: {"x": torch.rand(size, 4, 1, device=device)},
+        loss=loss,
+    )
+    device = open_device(mm.Target(device="cpu", memory_cap_bytes=cap_mib * MIB))
+    device.layout = lambda: [Segment(address=0, small=False, blocks=((device.held_bytes(), True),))]
+    return MeasuredProbe(workload, mm.Recipe(), device)
+
+
+def test_one_trial_is_enough_for_a_forecast():
+    probe = broad_probe(cap_mib=200)
+
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+
+    assert found.exact
+    assert found.trials[0].batch_size == 2
+    assert found.trials[1].batch_size == pytest.approx(found.maximum, abs=2)
+    assert probe.clean
+
+
+def test_a_model_that_convolves_is_forecast_from_two_trials():
+    probe = broad_probe(cap_mib=200, convolves=True)
+
+    assert probe.try_batch(2).fits
+    assert probe.forecast() is None
+    assert probe.try_batch(8).fits
+    forecast = probe.forecast()
+
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
+    assert forecast == pytest.approx(found.maximum, abs=2)
+
+
+def test_where_the_step_for_a_forecast_does_not_fit_there_is_none():
+    probe = broad_probe(cap_mib=16)
+
+    assert probe.try_batch(2).fits
+    assert probe.forecast() is None
+    assert probe.clean
+
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    assert (found.maximum, found.exact) == (3, True)
+
+
+def test_a_crash_of_the_step_for_a_forecast_is_raised():
+    def loss(model, batch):
+        if len(batch["x"]) > 2:
+            raise KeyError("no such sample")
+        return model(**batch)
+
+    probe = broad_probe(cap_mib=200, loss=loss)
+
+    assert probe.try_batch(2).fits
+    with pytest.raises(KeyError, match="no such sample"):
+        probe.forecast()
 
 
 def test_nothing_fits_where_the_optimizer_state_has_no_room():

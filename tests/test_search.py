@@ -243,14 +243,24 @@ def real_search(miss, **options):
 
 
 @pytest.mark.parametrize(
-    ("miss", "after_the_first_two"),
+    ("miss", "after_the_first"),
     [(0, [1, 0]), (-1, [0, 1]), (-2, [-1, 0, 1]), (1, [2, 1, 0]), (2, [3, 2, 1, -1, 0])],
 )
-def test_a_good_forecast_leaves_little_to_try(miss, after_the_first_two):
+def test_a_good_forecast_leaves_little_to_try(miss, after_the_first):
     result, maximum = real_search(miss)
 
     assert (result.maximum, result.exact) == (maximum, True)
-    assert [size - maximum for size in sizes_run(result)[2:]] == after_the_first_two
+    assert [size - maximum for size in sizes_run(result)[1:]] == after_the_first
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_no_forecast_is_asked_for_that_would_have_to_step_beyond_the_limit(limit):
+    def forecast():
+        raise AssertionError
+
+    result = search(lambda size: True, lambda size: size * MB, forecast=forecast, limit=limit)
+
+    assert (result.maximum, result.exact) == (limit, False)
 
 
 @pytest.mark.parametrize("limit", [20, 200])

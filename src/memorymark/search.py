@@ -1,6 +1,6 @@
 """Finds the largest batch that trains, in as few trials as it can. Pure Python, no torch.
 
-Two small trials tell enough to jump near the answer: by the probe's own forecast if it has one, else by a line, for
+A small trial or two tell enough to jump near the answer: by the probe's own forecast if it has one, else by a line, for
 peak memory is close to ``a + b x batch`` once activations outgrow gradients. Short strides then close in until one
 size has been seen to fit and the next to fail. Whatever the memory curve really looks like, the answer is a size that
 ran; where fitting is monotone, it is exact.
@@ -66,7 +66,8 @@ def find_maximum(
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
-    ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say.
+    ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say. ``forecast``
+    may run a step at twice the largest size that fits so far, and is only asked where the limit allows that.
     """
     search = _Search(capacity_bytes, limit + 1, forecast)
     trials: list[Trial] = []
@@ -155,7 +156,7 @@ class _Search:
             size = self.high // 2
         elif self._stride:
             size = self._closer()
-        elif (forecast := self._forecast() if len(self._fitting) > 1 else None) is not None:
+        elif 2 * self.low < self.high and (forecast := self._forecast()) is not None:
             # One more: if that fails, the forecast itself ends the search, and if it fits, the forecast need not run.
             size, self._forecast_size = forecast + 1, forecast
             self._stride, self._single_strides = 1, 1

@@ -86,7 +86,7 @@ def test_maximum_is_exact_under_every_recipe(recipe):
 
 
 @pytest.mark.parametrize(("model", "recipe"), [("gpt2", {}), ("bert", {"precision": "bf16"}), ("resnet", {})])
-def test_forecast_from_two_small_trials_is_within_one_percent(model, recipe):
+def test_forecast_from_small_steps_is_within_one_percent(model, recipe):
     probe = probe_for(capped(model, cap_bytes=12 * GIB, **recipe))
     found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
     assert abs(probe.forecast() - found.maximum) <= max(1, 0.01 * found.maximum)

@@ -54,7 +54,10 @@ class Probe(Protocol):
         """The quick question: does it fit, and at what peak? No timing, no breakdown."""
 
     def forecast(self) -> int | None:
-        """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said."""
+        """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said.
+
+        To say it, a step at up to twice their largest size may be run.
+        """
 
     def measure(self, batch_size: int) -> Trial:
         """The whole answer, with breakdown and time."""
