@@ -275,7 +275,7 @@ def _send(sender: Connection, job: Callable[..., Any], pair: tuple[str, str]) ->
     try:
         sender.send(job(*pair))
     except Exception as error:
-        sender.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
+        sender.send({"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"})
 
 
 def keep(folder: Path) -> None:

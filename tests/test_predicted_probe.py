@@ -284,6 +284,14 @@ def test_a_model_that_needs_a_value_that_only_a_run_knows_is_refused(something):
         trace_training(doing(something), mm.Recipe(), A10.capability)
 
 
+def test_a_model_that_is_not_implemented_without_a_word_is_refused_in_a_sentence():
+    def unfinished(hidden):
+        raise NotImplementedError
+
+    with pytest.raises(CannotPredictError, match=r"no shape rule \(NotImplementedError\); measure on a GPU"):
+        trace_training(doing(unfinished), mm.Recipe(), A10.capability)
+
+
 def test_a_model_that_looks_at_its_inputs_can_be_predicted():
     """As transformers does with masks: what the batch is made of is known."""
 

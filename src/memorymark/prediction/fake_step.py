@@ -170,9 +170,8 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
         DynamicOutputShapeException,
         NotImplementedError,
     ) as error:
-        raise CannotPredictError(
-            f"an operation has no shape rule ({str(error).splitlines()[0]}); measure on a GPU."
-        ) from None
+        what = str(error).partition("\n")[0] or type(error).__name__
+        raise CannotPredictError(f"an operation has no shape rule ({what}); measure on a GPU.") from None
     except RuntimeError as error:
         for sign, reason in ONLY_A_RUN.items():
             if sign in str(error):
