@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
@@ -57,22 +56,31 @@ class Bench:
 
 
 def ours(bench: Bench) -> tuple[int, int]:
-    probe = bench.probe
-    found = find_maximum(partial(shown, probe), probe.info.capacity_bytes, forecast=probe.forecast)
+    probe, trials = bench.probe, show_trials(bench.probe)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
     assert found.exact
-    return found.maximum, len(found.trials)
+    return found.maximum, len(trials)
 
 
-def shown(probe: MeasuredProbe, size: int) -> Trial:
-    """A trial, printed."""
-    start = time.perf_counter()
-    trial = probe.try_batch(size)
-    print(f"    {size}: {'fits' if trial.fits else 'fails'} in {time.perf_counter() - start:.2f} s", flush=True)
-    return trial
+def show_trials(probe: MeasuredProbe) -> list[Trial]:
+    """Prints every trial from here on, the forecast's own too, and gives the list that they go into."""
+    trials, run = [], probe.try_batch
+
+    def try_batch(size: int) -> Trial:
+        start = time.perf_counter()
+        trials.append(run(size))
+        said = "fits" if trials[-1].fits else "fails"
+        print(f"    {size}: {said} in {time.perf_counter() - start:.2f} s", flush=True)
+        return trials[-1]
+
+    probe.try_batch = try_batch
+    return trials
 
 
 def proof_alone(bench: Bench, maximum: int) -> tuple[int, int]:
-    fits = [shown(bench.probe, size).fits for size in (FIRST_BATCH, maximum + 1, maximum)]
+    show_trials(bench.probe)
+    bench.probe._recording = False
+    fits = [bench.probe.try_batch(size).fits for size in (FIRST_BATCH, maximum + 1, maximum)]
     assert fits == [True, False, True], fits
     return maximum, len(fits)
 
@@ -154,7 +162,7 @@ RUN = {
 }
 
 
-def run_one(contender: str, model: str, recipe: str, cap_gib: float | None, maximum: int = 0) -> dict:
+def run_one(contender: str, model: str, recipe: str, cap_gib: float | None, maximum: int | None) -> dict:
     bench = Bench(model, recipe, cap_gib, as_script=contender not in ("ours", "proof alone"))
     start = time.perf_counter()
     found, trials = proof_alone(bench, maximum) if contender == "proof alone" else RUN[contender](bench)
@@ -185,8 +193,11 @@ def main() -> None:
         fresh(run_one_step, model, recipe, cap_gib)
         answers: dict[str, dict] = {}
         for name in contenders:
-            answers[name] = fresh(run_one, name, model, recipe, cap_gib, answers.get("ours", {}).get("found", 0))
+            maximum = answers.get("ours", {}).get("found")
+            if name != "proof alone" or maximum is not None:
+                answers[name] = fresh(run_one, name, model, recipe, cap_gib, maximum)
         mine = answers.get("ours")
+        mine = None if mine is None or "error" in mine else mine
         for name, answer in answers.items():
             if "error" in answer:
                 rows.append([model, recipe, name, f"crashed: {answer['error']}", *[""] * 6])

@@ -263,6 +263,15 @@ def test_no_forecast_is_asked_for_that_would_have_to_step_beyond_the_limit(limit
     assert (result.maximum, result.exact) == (limit, False)
 
 
+@pytest.mark.parametrize("maximum", [10, 100, 1_000])
+def test_a_forecast_below_a_size_that_fits_is_as_good_as_none(maximum):
+    def search_with(forecast):
+        slope = CAPACITY // (maximum + 1)
+        return search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: forecast)
+
+    assert sizes_run(search_with(1)) == sizes_run(search_with(None))
+
+
 @pytest.mark.parametrize("limit", [20, 200])
 def test_a_forecast_beyond_the_limit_is_cut_to_it(limit):
     result, _ = real_search(0, limit=limit)

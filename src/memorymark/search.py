@@ -67,7 +67,7 @@ def find_maximum(
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
     ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say. ``forecast``
-    may run a step at twice the largest size that fits so far, and is only asked where the limit allows that.
+    may run a trial at twice the largest size that fits so far, and is only asked where the limit allows that.
     """
     search = _Search(capacity_bytes, limit + 1, forecast)
     trials: list[Trial] = []
@@ -156,7 +156,7 @@ class _Search:
             size = self.high // 2
         elif self._stride:
             size = self._closer()
-        elif 2 * self.low < self.high and (forecast := self._forecast()) is not None:
+        elif (forecast := self._asked_forecast()) is not None:
             # One more: if that fails, the forecast itself ends the search, and if it fits, the forecast need not run.
             size, self._forecast_size = forecast + 1, forecast
             self._stride, self._single_strides = 1, 1
@@ -166,6 +166,10 @@ class _Search:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
         return min(max(size, self.low + 1), self.high - 1)
+
+    def _asked_forecast(self) -> int | None:
+        forecast = self._forecast() if 2 * self.low < self.high else None
+        return forecast if forecast is None or forecast >= self.low else None
 
     def _closer(self) -> int:
         """A stride from the last trial towards the answer, never past the middle.

@@ -188,7 +188,8 @@ class Worker:
 
     def forecast(self) -> dict[str, Any]:
         """The largest batch that should fit."""
-        return {"maximum": self._probe.forecast()}
+        maximum = self._probe.forecast()
+        return {"maximum": maximum, "clean": self._probe.clean}
 
     def measure(self, batch_size: int) -> dict[str, Any]:
         """A full trial."""

@@ -13,6 +13,8 @@ from memorymark.search import largest_that, usable_bytes
 
 STEPS = 2
 MAX_BATCH = 2**24
+# At smaller batches than this, the gradients of many models make the peak, which do not grow.
+GROWING_FROM = 16
 # The part of the size that a guess from the peaks misses by.
 MISSED_FRACTION = 0.008
 
@@ -38,13 +40,14 @@ def forecast_maximum(
 def _guess(step: list[Action], batch_size: int, segments: Sequence[Segment], capacity_bytes: int) -> int | None:
     """Where the peak, which grows in proportion, meets what the allocator can use; ``None`` if it does not grow."""
     resting_bytes = sum(size for segment in segments for size, in_use in segment.blocks if in_use)
-    peak = _peak_bytes(step, batch_size)
-    while (peak_at_double := _peak_bytes(step, 2 * batch_size)) <= peak:  # gradients alone make the peak
-        batch_size *= 2
+    room_bytes = usable_bytes(capacity_bytes) - resting_bytes
+    batch_size = max(batch_size, GROWING_FROM)
+    peak, peak_at_double = (_peak_bytes(step, size) for size in (batch_size, 2 * batch_size))
+    while peak_at_double <= peak:
+        batch_size, peak, peak_at_double = 2 * batch_size, peak_at_double, _peak_bytes(step, 4 * batch_size)
         if batch_size > MAX_BATCH:
             return None
-    left_bytes = usable_bytes(capacity_bytes) - resting_bytes - peak
-    return min(max(int(batch_size * (1 + left_bytes / (peak_at_double - peak))), 1), MAX_BATCH)
+    return min(max(int(batch_size * (1 + (room_bytes - peak) / (peak_at_double - peak))), 1), MAX_BATCH)
 
 
 def _peak_bytes(step: list[Action], batch_size: int) -> int:

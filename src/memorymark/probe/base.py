@@ -56,7 +56,7 @@ class Probe(Protocol):
     def forecast(self) -> int | None:
         """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said.
 
-        To say it, a step at up to twice their largest size may be run.
+        To say it, another trial may be run, at twice their largest size at most.
         """
 
     def measure(self, batch_size: int) -> Trial:

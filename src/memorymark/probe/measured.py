@@ -86,14 +86,13 @@ class MeasuredProbe:
         return self._run(batch_size, QUICK_STEPS, in_full=False)
 
     def forecast(self) -> int | None:
-        """The largest batch that fits by a replay of two recorded steps; ``None`` if they do not allow one.
+        """The largest batch that fits by a replay of the last two trials; ``None`` if they do not allow one.
 
-        The first is the first trial's, and a step at twice its size gives the second. Only where a model convolves does
-        that wait for the next trial: at the smallest sizes cuDNN works in other ways than at large ones.
-        Trials are recorded until there is an answer.
+        After one trial it takes another at twice the size, but where cuDNN works in other ways at such sizes than at
+        large ones. Trials are recorded until there is an answer.
         """
-        if len(self._recordings) == 1 and not self._recordings[0].convolves:
-            self._record_step(2 * self._recordings[0].batch_size)
+        if len(self._recordings) == 1 and not self._has_layers(_ConvNd, nn.RNNBase):
+            self.try_batch(2 * self._recordings[0].batch_size)
         if len(self._recordings) < 2:
             return None
         smaller, larger = sorted(self._recordings[-2:], key=lambda recording: recording.batch_size)
@@ -192,30 +191,13 @@ class MeasuredProbe:
         self._completed = True
         self._baseline_bytes = self._device.reading().allocated_bytes
         if layout is not None:
-            self._keep_recording(batch_size, trace, layout)
+            self._layout = layout
+            limit_bytes = self._device.scratch_limit_bytes()
+            self._recordings.append(Recording(batch_size, trace, self._has_layers(_ConvNd), limit_bytes))
         return replace(trial, breakdown=self._breakdown(trial, trace, owners), **time) if in_full else trial
 
-    def _record_step(self, batch_size: int) -> None:
-        """One step, for a recording alone; where it does not fit, there is none."""
-        self._device.reset()
-        layout = self._device.layout()
-        failure: Failure | None = None
-        try:
-            with self._device.counting():
-                trace, _ = self._recorded_step(batch_size, _PeakMeter(self._device))
-        except Exception as error:
-            failure = classify(error)
-            if failure is None:
-                raise
-        if failure is not None:
-            self._clean_up()
-        elif layout is not None:
-            self._keep_recording(batch_size, trace, layout)
-
-    def _keep_recording(self, batch_size: int, trace: Trace, layout: list[Segment]) -> None:
-        convolves = any(isinstance(module, _ConvNd) for module in self._step.model.modules())
-        self._recordings.append(Recording(batch_size, trace, convolves, self._device.scratch_limit_bytes()))
-        self._layout = layout
+    def _has_layers(self, *kinds: type[nn.Module]) -> bool:
+        return any(isinstance(module, kinds) for module in self._step.model.modules())
 
     def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:
         recorder = self._device.record()

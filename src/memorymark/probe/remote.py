@@ -57,8 +57,8 @@ class RemoteProbe:
 
     def forecast(self) -> int | None:
         """The largest batch that should fit."""
-        answer: int | None = self.call("forecast")["maximum"]
-        return answer
+        maximum: int | None = self._clean(self.call("forecast"))["maximum"]
+        return maximum
 
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
@@ -89,10 +89,13 @@ class RemoteProbe:
             raise
 
     def _trial(self, name: str, batch_size: int) -> Trial:
-        answer = self.call(name, batch_size=batch_size)
+        return Trial.from_dict(self._clean(self.call(name, batch_size=batch_size))["trial"])
+
+    def _clean(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer, after which the next call starts on a fresh worker if memory was left behind."""
         if not answer["clean"]:
-            self._kill()  # memory was left behind: the next call starts on a fresh worker
-        return Trial.from_dict(answer["trial"])
+            self._kill()
+        return answer
 
     def _open(self) -> None:
         self._worker = self._workers.take()
