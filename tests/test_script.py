@@ -16,6 +16,10 @@ CPU = torch.device("cpu")
 SMALL = {"device": "cpu", "memory_gib": 1 / 1024}
 
 
+def inputs(size):
+    return {"input": torch.rand(size, 4)}
+
+
 def trained(module, optimizer, steps=3):
     """A module and an optimizer in the middle of a training."""
     for _ in range(steps):
@@ -171,6 +175,9 @@ def test_it_is_the_same_under_no_grad():
         (lambda: mm.max_batch_size(TinyNet(), 16), "the batch must be a function of the batch size, not a int"),
         (lambda: mm.max_batch_size(TinyNet(), lambda n: tiny_batch(4, CPU), **SMALL), "as much for 2 samples as for 1"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, seq_len=4), "'seq_len' is no option of max_batch_size"),
+        (lambda: mm.max_batch_size(nn.Linear(4, 4), inputs, **SMALL), "a Tensor without a .loss; pass loss="),
+        (lambda: mm.max_batch_size(nn.Linear(4, 4), inputs, gpu="a10"), "a Tensor without a .loss; pass loss="),
+        (lambda: mm.max_batch_size(nn.Linear(4, 4), lambda n: torch.rand(n, 4), **SMALL), "it must give a dict"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, lora=4, **SMALL), "add LoRA to it yourself"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "--margin is a fraction"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "--max-batch must be 1 or more"),

@@ -64,6 +64,22 @@ def test_however_few_sizes_are_safe_few_are_timed(safe_size):
     assert len(measure.sizes) <= 2 * log2(3000)
 
 
+def test_a_safe_size_that_takes_too_much_makes_way_for_the_largest_that_does_not():
+    def measure(size):
+        return timed(size, samples_per_second=100 * size / (size + 20), reserved=size + 6)
+
+    trials = measure_curve(measure, maximum=144, current=16, safe_size=135, safe_bytes=0.95 * 144)
+
+    assert recommend(trials, safe_bytes=0.95 * 144).batch_size == pytest.approx(130, abs=2)
+    assert len([trial for trial in trials if trial.batch_size > 64]) <= 6
+
+
+def test_where_a_smaller_size_is_as_fast_a_safe_size_that_takes_too_much_is_let_be():
+    trials = measure_curve(lambda size: timed(size, 100, reserved=size + 6), 144, 16, 135, safe_bytes=0.95 * 144)
+
+    assert [trial.batch_size for trial in trials if trial.batch_size > 64] == [135, 144]
+
+
 def test_a_current_size_beyond_the_largest_is_not_run():
     measure = Measured(flat, 20)
 

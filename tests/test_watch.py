@@ -66,6 +66,17 @@ def child_of(parent):
     return int(found.stdout.split()[0])
 
 
+def test_a_folder_for_the_report_that_is_not_there_is_said_before_the_script_runs(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print('ran')")
+
+    ended = run("--save", tmp_path / "missing" / "report.json", script)
+
+    assert ended.code == 2
+    assert "there is no folder" in ended.stderr
+    assert "ran" not in ended.stdout
+
+
 def test_a_script_runs_as_python_runs_it(runs):
     ended = runs["starved"]
     assert ended.code == 0

@@ -10,6 +10,7 @@ from memorymark.analysis import Analysis, predicted_interval
 from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
+from memorymark.own import OwnRequest
 from memorymark.probe import Probe, ProbeInfo
 from memorymark.question import Question
 from memorymark.request import Request
@@ -39,11 +40,12 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
             raise _does_not_fit(question.request, info, found.trials)
         searched = time.perf_counter()
         on_event(StageStarted("throughput", "timing batch sizes"))
-        safe_size = size_within(found.trials, (1 - question.margin) * info.capacity_bytes)
+        safe_bytes = (1 - question.margin) * info.capacity_bytes
+        safe_size = size_within(found.trials, safe_bytes)
         interval = predicted_interval(info, found.maximum, found.trials)
         safe_size = min(safe_size, interval[0]) if interval else safe_size
         timed_trial = log.watching("throughput", probe.measure)
-        curve = measure_curve(timed_trial, found.maximum, question.current_batch_size, safe_size)
+        curve = measure_curve(timed_trial, found.maximum, question.current_batch_size, safe_size, safe_bytes)
         timed = time.perf_counter()
         if not any(trial.fits for trial in curve):
             raise _does_not_fit(question.request, info, curve)
@@ -84,13 +86,20 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
     failure = trials[-1].failure
     if failure is not None and failure.kind == "limit":
         return DoesNotFitError(f"{request.entry.name} does not run even at batch 1: {failure.message}")
-    shortfall = failure.shortfall_bytes if failure else None
+    shortfall = max(failure.shortfall_bytes or 0 if failure else 0, _missing_bytes(request, info))
     by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
     return DoesNotFitError(
         f"{request.entry.name} ({request.recipe.describe()}) does not train within "
         f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; try {ways_to_fit(request, info)}.",
-        shortfall,
+        shortfall or None,
     )
+
+
+def _missing_bytes(request: Request, info: ProbeInfo) -> int:
+    """By how much weights, gradients and the optimizer's state alone exceed the capacity, where that is known."""
+    if isinstance(request, OwnRequest) or request.name.runs_code:  # its weights may be of any type, and frozen
+        return 0
+    return max(request.recipe.least_bytes(info.parameters) - info.capacity_bytes, 0)
 
 
 def ways_to_fit(request: Request, info: ProbeInfo) -> str:

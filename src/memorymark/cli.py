@@ -68,7 +68,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without the bars' characters still gets the report
     as_json = "--json" in sys.argv
     try:
-        sys.exit(app(standalone_mode=not as_json))
+        sys.exit(app(standalone_mode=not as_json, prog_name="memorymark"))
     except MemoryMarkError as error:
         _report(str(error), as_json=as_json, trials=[trial.to_dict() for trial in error.trials])
         sys.exit(error.exit_code)

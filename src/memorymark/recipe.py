@@ -13,6 +13,8 @@ Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
+# What a parameter takes beside its weight and gradient, by optimizer.
+STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "adamw8bit": 2, "adafactor": 0, "none": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,12 @@ class Recipe:
             raise UsageError(
                 f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."
             )
+
+    def least_bytes(self, parameters: int) -> int:
+        """What weights, gradients and the optimizer's state take at least, however small the batch."""
+        if self.lora:
+            return parameters * (2 if self.precision in ("bf16", "fp16") else 4)
+        return parameters * (4 + 4 + STATE_BYTES[self.optimizer])
 
     def describe(self, optimizer: str = "") -> str:
         """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``.

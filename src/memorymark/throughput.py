@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import inf
+from math import ceil, inf
 
 from memorymark.trial import Trial
 
@@ -16,12 +16,18 @@ GOOD_ENOUGH_PREDICTED = 0.985
 CLEARLY_BELOW = 0.85
 # Time per sample that grows by this factor from one size to a larger one means that the allocator thrashes.
 TIME_JUMP = 1.25
+# So many guesses at the largest size with a margin: reserved memory grows by leaps.
+GUESSES = 4
 
 
-def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, safe_size: int) -> list[Trial]:
+def measure_curve(
+    measure: Callable[[int], Trial], maximum: int, current: int, safe_size: int, safe_bytes: float = inf
+) -> list[Trial]:
     """Measures today's size, the largest, the largest with a margin, powers of two below, and near the bend.
 
     Starts with the largest: if it fails now, because the edge can be blurred, a smaller one takes its place.
+    ``safe_size`` is a guess of the largest that keeps to ``safe_bytes``; where it does not, and none that does is fast
+    enough, smaller ones follow.
     """
     trials: dict[int, Trial] = {}
 
@@ -40,16 +46,32 @@ def measure_curve(measure: Callable[[int], Trial], maximum: int, current: int, s
     bend = _bend([trial for trial in trials.values() if trial.fits])
     if bend is not None:
         at(bend)
+    if not any(trial.peak_reserved_bytes <= safe_bytes for trial in _fast_enough(trials.values())):
+        _step_down_to(safe_bytes, at, safe_size)
     for size in thrashing_sizes(trials.values()):
         if not trials[size].allocator_retries:  # slow, but why? A busy machine is slow once, a thrashing one again
             trials[size] = measure(size)
     return sorted(trials.values(), key=lambda trial: trial.batch_size)
 
 
+def _step_down_to(safe_bytes: float, at: Callable[[int], Trial], size: int) -> None:
+    """Goes down from a size that takes more, by the samples that it is over, and further each time."""
+    for further in range(GUESSES):
+        over = at(size).peak_reserved_bytes / safe_bytes - 1
+        if over <= 0:
+            return
+        size = max(size - ceil(over * size) - further, 1)
+
+
+def _fast_enough(trials: Iterable[Trial]) -> list[Trial]:
+    fitting = [trial for trial in trials if trial.fits]
+    best = max((trial.samples_per_second or 0.0 for trial in fitting), default=0.0)
+    return [trial for trial in fitting if (trial.samples_per_second or 0.0) >= _good_enough(trial) * best]
+
+
 def _bend(trials: list[Trial]) -> int | None:
     """A size between the largest that is too slow and the smallest that is fast enough, where one is left."""
-    best = max((trial.samples_per_second or 0.0 for trial in trials), default=0.0)
-    fast = [t.batch_size for t in trials if (t.samples_per_second or 0.0) >= _good_enough(t) * best]
+    fast = [trial.batch_size for trial in _fast_enough(trials)]
     slow = [t.batch_size for t in trials if fast and t.batch_size < min(fast)]
     if not slow or min(fast) - max(slow) < 2:
         return None

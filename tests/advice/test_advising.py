@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import memorymark as mm
-from memorymark.advice.screening import least_bytes, split
+from memorymark.advice.screening import split
 from memorymark.advice.script import script_for
 from memorymark.errors import UsageError
 from memorymark.events import StageStarted, TrialFinished
@@ -280,9 +280,9 @@ def test_an_effective_batch_is_split_into_equal_parts_that_fit(effective, larges
 
 
 def test_what_training_takes_at_least():
-    assert least_bytes(Recipe(), 10) == 10 * (4 + 4 + 8)
-    assert least_bytes(Recipe(optimizer="sgd"), 10) == 10 * (4 + 4 + 4)
-    assert least_bytes(Recipe(lora=16, precision="bf16"), 10) == 10 * 2
+    assert Recipe().least_bytes(10) == 10 * (4 + 4 + 8)
+    assert Recipe(optimizer="sgd").least_bytes(10) == 10 * (4 + 4 + 4)
+    assert Recipe(lora=16, precision="bf16").least_bytes(10) == 10 * 2
 
 
 def test_a_workload_of_ones_own_is_advised_about_in_this_process():

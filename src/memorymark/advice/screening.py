@@ -42,8 +42,6 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # What the batch that keeps the effective batch may be slower than the best.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
-# What a parameter takes beside its weight and gradient, by optimizer.
-STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "adamw8bit": 2, "adafactor": 0, "none": 0}
 
 
 class Screening:
@@ -119,7 +117,7 @@ class Screening:
         """Whether there is room for weights and state at least."""
         request = apply_all(self._today, changes, self._facts)
         room = self._inquiry.info.capacity_bytes
-        return request is not None and least_bytes(request.recipe, self._inquiry.info.parameters) <= room
+        return request is not None and request.recipe.least_bytes(self._inquiry.info.parameters) <= room
 
     def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
         """The longest samples that fit with some changes made."""
@@ -136,7 +134,7 @@ class Screening:
         request = apply_all(self._today, tuple(c for c in changes if c != "shorter"), self._facts)
         if request is None:
             return None
-        if least_bytes(request.recipe, self._inquiry.info.parameters) > self._inquiry.info.capacity_bytes:
+        if request.recipe.least_bytes(self._inquiry.info.parameters) > self._inquiry.info.capacity_bytes:
             self._inquiry.refuse(changes, self._why_not(request.recipe))
             return None
         try:
@@ -165,7 +163,7 @@ class Screening:
         return now, option
 
     def _why_not(self, recipe: Recipe) -> str:
-        least = least_bytes(recipe, self._inquiry.info.parameters)
+        least = recipe.least_bytes(self._inquiry.info.parameters)
         if least > self._inquiry.info.capacity_bytes:
             parts = "the frozen weights" if recipe.lora else "weights, gradients and optimizer state"
             return f"does not fit: {parts} alone take {format_bytes(least)}."
@@ -218,13 +216,6 @@ def split(effective_batch: int, largest: int) -> tuple[int, int]:
         return even, effective_batch // even
     steps = -(-effective_batch // largest)
     return -(-effective_batch // steps), steps
-
-
-def least_bytes(recipe: Recipe, parameters: int) -> int:
-    """What weights, gradients and the optimizer's state take at least, however small the batch."""
-    if recipe.lora:
-        return parameters * (2 if recipe.precision in ("bf16", "fp16") else 4)
-    return parameters * (4 + 4 + STATE_BYTES[recipe.optimizer])
 
 
 def _gains_little(option: Option, before: Option) -> str:

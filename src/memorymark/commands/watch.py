@@ -36,6 +36,8 @@ def watch(
     from memorymark.render.watch import print_watch_report
 
     _require_script(script, module=module)
+    if save is not None and not save.parent.is_dir():
+        raise UsageError(f"there is no folder {str(save.parent)!r} to save the report in; make it first.")
     run = run_watched([*(["-m"] if module else []), script, *(args or [])])
     report = make_report(script if module else Path(script).name, run.observation, run.exit_code)
     document = json.dumps(report.to_dict())
