@@ -65,7 +65,7 @@ def test_the_first_of_two_entries_with_the_same_hugging_face_id_has_it():
     ("name", "complaint"),
     [
         ("brt", "unknown model 'brt': did you mean bert?"),
-        ("xyzzy", "unknown model 'xyzzy': `memorymark models` lists those that have a name; or give"),
+        ("xyzzy", "unknown model 'xyzzy': the models are bert, "),
         ("llama 2", "unknown model 'llama 2'"),
         ("net.py", "net.py is a program; name its function that makes the workload, as in net.py:make_workload"),
         ("net.py:", "'net.py:' names no function"),

@@ -101,7 +101,7 @@ def test_a_folder_of_the_server_does_not_stand_in_for_a_hugging_face_id(http, jo
     [
         ({}, "model_name is missing; name one of bert, "),
         ({"model_name": ""}, "model_name is missing"),
-        ({"model_name": "brt"}, "unknown model 'brt': did you mean bert? `memorymark models` lists"),
+        ({"model_name": "brt"}, "unknown model 'brt': did you mean bert? The models are bert, "),
         ({"config": {}}, "the config has no model_type"),
         ({"config": {"model_type": "bert", "x": "y" * LARGEST_CONFIG_BYTES}}, "the config is larger than"),
         ({"model_name": "bert", "task": "summing"}, "unknown task 'summing'; use one of causal-lm"),

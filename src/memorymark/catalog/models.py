@@ -89,10 +89,11 @@ def find_model(name: str) -> ModelEntry:
     if entry is not None:
         return entry
     near = _near(name)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    known = ", ".join(entry.id for entry in all_models())
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
     raise UsageError(
-        f"unknown model {name!r}: {hint}`memorymark models` lists those that have a name; or give a Hugging Face id "
-        "(org/name), a folder (./folder) or a function of yours (file.py:function)."
+        f"unknown model {name!r}: {hint} models are {known}; or give a Hugging Face id (org/name), "
+        "a folder (./folder) or a function of yours (file.py:function)."
     )
 
 
