@@ -1,5 +1,5 @@
 // The answer in one sentence, and it must be honest.
-import type { Advice, Analysis, Comparison, Sweep, Trial } from "../api/types";
+import type { Advice, Analysis, Comparison, Sweep } from "../api/types";
 import { currentTrial, isFaster, recommendedTrial, unusedBytes } from "./analysis";
 import { bytes, count, percent, shortGpuName, speedup } from "./format";
 import { sentence } from "./problems";
@@ -103,10 +103,7 @@ export function sweepHeadline(sweep: Sweep): Headline {
   };
 }
 
-/** Nothing fits: by how much, as far as the trials tell. */
-export function doesNotFitHeadline(model: string, trials: Trial[]): Headline {
-  const failure = trials.findLast((trial) => trial.failure?.kind === "memory")?.failure;
-  const missing = failure ? (failure.requested_bytes ?? 0) - (failure.free_bytes ?? 0) : 0;
-  const by = missing > 0 ? `: at least ${bytes(missing)} are missing` : "";
-  return { sentence: `${model} does not fit, not even one sample at a time${by}`, tone: "bad" };
+/** Nothing fits; by how much is in the server's own sentence. */
+export function doesNotFitHeadline(model: string): Headline {
+  return { sentence: `${model} does not fit, not even one sample at a time`, tone: "bad" };
 }

@@ -38,7 +38,7 @@ export function EndedView({ job, model }: EndedViewProps) {
   const fits = job.error_kind !== "does_not_fit";
   const headline: Headline = fits
     ? { sentence: problem.title, tone: job.state === "failed" ? "bad" : "neutral" }
-    : doesNotFitHeadline(model, progress.trials);
+    : doesNotFitHeadline(model);
   const { request, all_gpus: isForAllGpus } = job.question;
   return (
     <div className="space-y-6">
