@@ -183,7 +183,7 @@ def test_what_is_wrong_with_a_function_is_said_when_it_is_called(file, call, com
         ("frozen", "has no parameters to train: the Sequential that it builds has none"),
         ("no_module", r"build\(\) of nets.py:no_module gave a str and not a torch.nn.Module"),
         ("build_raises", r"build\(\) of nets.py:build_raises raised TypeError"),
-        ("no_loss", "without a .loss; give its Workload a loss"),
+        ("no_loss", "the model of .* gives a Tensor without a .loss; pass loss="),
     ],
 )
 def test_what_is_wrong_with_a_workload_is_said_measured_and_predicted(file, call, complaint):

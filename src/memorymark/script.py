@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from inspect import Parameter, signature
@@ -88,7 +88,7 @@ def max_batch_size(
     if given:
         raise UsageError(f"{next(iter(given))!r} is no option of max_batch_size; see docs/python.md for those it has.")
     name = type(module).__name__
-    workload = Workload(lambda: module, _on_device(batch), loss or _own_loss, name, _maker(optimizer, module))
+    workload = Workload(lambda: module, _on_device(batch), loss, name, _maker(optimizer, module))
 
     from memorymark.probe.local import LocalProbe
 
@@ -97,24 +97,6 @@ def max_batch_size(
             workload = replace(workload, build=_twin(module))
         with LocalProbe(workload, recipe, target, preserve=target.gpu is None) as probe:
             return _search(probe, name, max_batch or NO_LIMIT, margin, on_event)
-
-
-def _own_loss(model: Callable[..., Any], batch: Any) -> Any:
-    if not isinstance(batch, Mapping):
-        raise UsageError(
-            f"batch() gave a {_kind(batch)}; without loss= it must give a dict, the arguments of a forward call."
-        )
-    output = model(**batch)
-    loss = getattr(output, "loss", None)
-    if loss is None:
-        raise UsageError(
-            f"the module gives a {_kind(output)} without a .loss; pass loss=, a function of module and batch."
-        )
-    return loss
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__.removeprefix("Fake")  # a prediction runs on tensors without contents
 
 
 def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEvent) -> BatchSize:

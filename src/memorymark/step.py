@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -127,12 +127,28 @@ class TrainingStep:
                 return logits.mean()
             if self.workload.loss is not None:
                 return self.workload.loss(self._forward, batch)
-            loss: Tensor = self._forward(**batch).loss
-            return loss
+            return _own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def _own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
+    """The loss that a model gives with its output, as those of transformers do."""
+    if not isinstance(batch, Mapping):
+        raise UsageError(f"batch() of {name} gave a {_kind(batch)}; without loss= it must give a dict of arguments.")
+    output = model(**batch)
+    loss: Tensor | None = getattr(output, "loss", None)
+    if loss is None:
+        raise UsageError(
+            f"the model of {name} gives a {_kind(output)} without a .loss; pass loss=, a function of model and batch."
+        )
+    return loss
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__.removeprefix("Fake")  # a prediction runs on tensors without contents
 
 
 def compiled(model: nn.Module) -> Callable[..., Any]:

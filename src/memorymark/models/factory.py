@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,7 @@ from memorymark.workload import Batch, Workload
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import nn
 
 
 def require_file(request: Request) -> None:
@@ -90,16 +89,9 @@ def checked(workload: Workload, name: str) -> Workload:
             raise UsageError(f"{name} has no parameters to train: the {type(model).__name__} that it builds has none.")
         return model
 
-    def loss(model: Callable[..., Any], batch: Batch) -> Tensor:
-        found = model(**batch)
-        own = getattr(found, "loss", None)
-        if own is None:
-            raise UsageError(f"the model of {name} gives {_kind(found)} without a .loss; give its Workload a loss.")
-        return own  # type: ignore[no-any-return]
-
     name_given = workload.name if workload.name != "model" else name
     sample = workload.sample or _describe(_batch(workload, 1, torch.device("cpu"), name))
-    return replace(workload, build=build, loss=workload.loss or loss, name=name_given, sample=sample)
+    return replace(workload, build=build, name=name_given, sample=sample)
 
 
 def _require_growing_batches(workload: Workload, name: str) -> None:
