@@ -36,7 +36,7 @@ def search(model: str, recipe: str) -> dict:
 
     probe = open_probe(model, recipe)
     start = time.perf_counter()
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     seconds = time.perf_counter() - start
     tried = " ".join(f"{trial.batch_size}{'' if trial.fits else '✗'}" for trial in found.trials)
     return {"maximum": found.maximum, "seconds": seconds, "trials": len(found.trials), "tried": tried}

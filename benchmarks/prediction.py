@@ -100,7 +100,7 @@ def analysed(probe: Any, true: dict[str, Any], cap_gib: float) -> tuple[int, int
     """The predicted maximum under a cap, and the batch recommended there."""
     capped = probe_for(true["workload"], true["recipe"], "h200", probe._step, cap_gib)
     capacity = capped.info.capacity_bytes
-    found = find_maximum(capped.try_batch, capacity, forecast=capped.forecast)
+    found = find_maximum(capped.try_batch, capacity, guide=capped)
     safe_bytes = (1 - DEFAULT_MARGIN) * capacity
     curve = measure_curve(capped.measure, found.maximum, TIMED_FROM, size_within(found.trials, safe_bytes))
     best = recommend(curve, safe_bytes)

@@ -42,7 +42,7 @@ PAIRS = [
 def search(workload: str, recipe: str) -> dict[str, Any]:
     probe, _ = open_probe(workload, recipe, CAP_GIB)
     start = time.perf_counter()
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     seconds = time.perf_counter() - start
     recordings = [
         {"batch_size": recording.batch_size, "actions": compact(recording.trace)["actions"]}

@@ -57,13 +57,13 @@ class Bench:
 
 def ours(bench: Bench) -> tuple[int, int]:
     probe, trials = bench.probe, show_trials(bench.probe)
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     assert found.exact
     return found.maximum, len(trials)
 
 
 def show_trials(probe: MeasuredProbe) -> list[Trial]:
-    """Prints every trial from here on, the forecast's own too, and gives the list that they go into."""
+    """Prints every trial from here on, and gives the list that they go into."""
     trials, run = [], probe.try_batch
 
     def try_batch(size: int) -> Trial:

@@ -81,6 +81,9 @@ class Probe:
     def forecast(self):
         return None
 
+    def second_batch(self):
+        return None
+
     def measure(self, batch_size):
         trial = self.try_batch(batch_size)
         machine = self._machine

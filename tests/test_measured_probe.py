@@ -149,15 +149,14 @@ def broad_probe(cap_mib, *, mix=None, loss=lambda model, batch: model(**batch)):
     return MeasuredProbe(workload, mm.Recipe(), device)
 
 
-def test_one_trial_is_enough_for_a_forecast():
+def test_two_small_trials_are_enough_for_a_forecast():
     probe = broad_probe(cap_mib=200)
 
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
 
     assert found.exact
-    assert found.trials[0].batch_size == 2
-    assert found.trials[1].batch_size == pytest.approx(found.maximum, abs=2)
-    assert probe.clean
+    assert [trial.batch_size for trial in found.trials[:2]] == [2, 4]
+    assert found.trials[2].batch_size == pytest.approx(found.maximum, abs=2)
 
 
 class Recurrent(nn.GRU):
@@ -171,40 +170,16 @@ class Recurrent(nn.GRU):
 
 
 @pytest.mark.parametrize("mix", [lambda: nn.Conv1d(4, 4, 1), Recurrent], ids=["convolution", "recurrent"])
-def test_a_model_of_cudnn_s_layers_is_forecast_from_two_trials(mix):
+def test_a_model_of_cudnn_s_layers_is_not_forecast_from_the_smallest(mix):
     probe = broad_probe(cap_mib=200, mix=mix())
 
     assert probe.try_batch(2).fits
-    assert probe.forecast() is None
+    assert probe.second_batch() is None
     assert probe.try_batch(8).fits
     forecast = probe.forecast()
 
     found = find_maximum(probe.try_batch, probe.info.capacity_bytes)
     assert forecast == pytest.approx(found.maximum, rel=0.05)
-
-
-def test_where_the_trial_for_a_forecast_does_not_fit_there_is_none():
-    probe = broad_probe(cap_mib=16)
-
-    assert probe.try_batch(2).fits
-    assert probe.forecast() is None
-    assert probe.clean
-
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
-    assert (found.maximum, found.exact) == (3, True)
-
-
-def test_a_crash_of_the_trial_for_a_forecast_is_raised():
-    def loss(model, batch):
-        if len(batch["x"]) > 2:
-            raise KeyError("no such sample")
-        return model(**batch)
-
-    probe = broad_probe(cap_mib=200, loss=loss)
-
-    assert probe.try_batch(2).fits
-    with pytest.raises(KeyError, match="no such sample"):
-        probe.forecast()
 
 
 def test_nothing_fits_where_the_optimizer_state_has_no_room():

@@ -150,7 +150,7 @@ def test_the_forecast_fits_and_the_next_size_does_not(model, cap_bytes):
     assert probe.try_batch(largest).fits
     assert not probe.try_batch(largest + 1).fits
     assert probe.try_batch(largest).peak_reserved_bytes <= probe.info.capacity_bytes
-    assert find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast).maximum == largest
+    assert find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe).maximum == largest
 
 
 def test_more_memory_holds_a_larger_batch():

@@ -53,7 +53,7 @@ def predicted():
     request, gpu = mm.Request(model="bert", small=True, target=mm.Target(gpu="a10")), find_gpu("a10")
     step = trace_training(workload_of(request), request.recipe, gpu.capability)
     probe = PredictedProbe(step, request.recipe, gpu)
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     return mm.Analysis(
         request=request,
         info=replace(probe.info, small=True, sample="64 tokens"),

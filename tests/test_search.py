@@ -43,6 +43,19 @@ def search(fits, backward, *, resting=0, capacity_bytes=CAPACITY, **options):
     return find_maximum(run, capacity_bytes, **options)
 
 
+class Told:
+    """A guide that says what it is told to."""
+
+    def __init__(self, forecast, second=None):
+        self._forecast, self._second = forecast, second
+
+    def forecast(self):
+        return self._forecast
+
+    def second_batch(self):
+        return self._second
+
+
 def sizes_run(result):
     return [trial.batch_size for trial in result.trials]
 
@@ -220,11 +233,14 @@ def test_size_within_is_at_least_one():
     assert size_within(trials, memory_bytes=100 * MB) == 1
 
 
-@given(maximum=st.integers(1, 5_000), forecast=st.one_of(st.none(), st.integers(0, 20_000)))
-def test_the_answer_is_exact_whatever_the_forecast_says(maximum, forecast):
+SIZE_OR_NOTHING = st.one_of(st.none(), st.integers(0, 20_000))
+
+
+@given(maximum=st.integers(1, 5_000), forecast=SIZE_OR_NOTHING, second=SIZE_OR_NOTHING)
+def test_the_answer_is_exact_whatever_its_guide_says(maximum, forecast, second):
     slope = CAPACITY // (maximum + 1)
 
-    result = search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: forecast)
+    result = search(lambda size: size <= maximum, lambda size: slope * size, guide=Told(forecast, second))
 
     assert (result.maximum, result.exact) == (maximum, True)
 
@@ -237,8 +253,7 @@ def real_search(miss, **options):
         return a + b * size <= usable * 23_300
 
     maximum = max(size for size in range(1, 300) if fits(size))
-    forecast = maximum + miss
-    curve = {"resting": 0.95 * a * MB, "forecast": lambda: forecast}
+    curve = {"resting": 0.95 * a * MB, "guide": Told(maximum + miss)}
     return search(fits, lambda size: (a + b * size) * MB, **curve, **options), maximum
 
 
@@ -253,21 +268,49 @@ def test_a_good_forecast_leaves_little_to_try(miss, after_the_first):
     assert [size - maximum for size in sizes_run(result)[1:]] == after_the_first
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_no_forecast_is_asked_for_that_would_have_to_step_beyond_the_limit(limit):
-    def forecast():
-        raise AssertionError
+class SmallSteps:
+    """A guide that forecasts from trials at its two sizes, and counts those it is told of by their run."""
 
-    result = search(lambda size: True, lambda size: size * MB, forecast=forecast, limit=limit)
+    def __init__(self, second, forecast):
+        self.second, self.size, self.ran = second, forecast, []
+
+    def forecast(self):
+        return self.size if self.second in self.ran else None
+
+    def second_batch(self):
+        return self.second
+
+
+def test_the_second_trial_is_where_the_guide_wants_it():
+    guide = SmallSteps(second=4, forecast=100)
+
+    def fits(size):
+        guide.ran.append(size)
+        return size <= 100
+
+    result = search(fits, lambda size: size * MB, guide=guide)
+
+    assert sizes_run(result) == [2, 4, 101, 100]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_second_trial_beyond_the_limit_is_cut_to_it(limit):
+    result = search(lambda size: True, lambda size: size * MB, guide=Told(None, second=4), limit=limit)
 
     assert (result.maximum, result.exact) == (limit, False)
+
+
+def test_where_the_second_trial_fails_the_search_goes_on_without():
+    result = search(lambda size: size <= 3, lambda size: size * MB, guide=Told(None, second=4))
+
+    assert sizes_run(result) == [2, 4, 3]
 
 
 @pytest.mark.parametrize("maximum", [10, 100, 1_000])
 def test_a_forecast_below_a_size_that_fits_is_as_good_as_none(maximum):
     def search_with(forecast):
         slope = CAPACITY // (maximum + 1)
-        return search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: forecast)
+        return search(lambda size: size <= maximum, lambda size: slope * size, guide=Told(forecast))
 
     assert sizes_run(search_with(1)) == sizes_run(search_with(None))
 
@@ -284,7 +327,7 @@ def test_a_forecast_beyond_the_limit_is_cut_to_it(limit):
 @pytest.mark.parametrize("share", [0.95, 0.98, 0.99, 1.01, 1.05])
 def test_a_forecast_that_misses_by_percents_is_soon_mended(maximum, share):
     slope = CAPACITY // (maximum + 1)
-    result = search(lambda size: size <= maximum, lambda size: slope * size, forecast=lambda: round(share * maximum))
+    result = search(lambda size: size <= maximum, lambda size: slope * size, guide=Told(round(share * maximum)))
 
     assert (result.maximum, result.exact) == (maximum, True)
     assert len(result.trials) <= 6 + 1.5 * log2(abs(1 - share) * maximum)

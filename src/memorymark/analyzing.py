@@ -33,7 +33,7 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         found = find_maximum(
             log.watching("search", probe.try_batch),
             info.capacity_bytes,
-            forecast=probe.forecast,
+            guide=probe,
             limit=question.max_batch or NO_LIMIT,
         )
         if found.maximum == 0:

@@ -109,7 +109,7 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
 
     capacity = probe.info.capacity_bytes
     on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
-    found = find_maximum(tried, capacity, forecast=probe.forecast, limit=limit)
+    found = find_maximum(tried, capacity, guide=probe, limit=limit)
     if found.maximum == 0:
         failure = trials[-1].failure
         why = f": {failure.message}" if failure else ""

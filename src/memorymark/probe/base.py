@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from memorymark.search import Guide
 from memorymark.trial import Source, Trial
 
 
@@ -45,19 +46,13 @@ class ProbeInfo:
         return cls(**{**data, "unknown_operations": tuple(data["unknown_operations"])})
 
 
-class Probe(Protocol):
-    """Runs, or predicts, steps at a batch size."""
+class Probe(Guide, Protocol):
+    """Runs, or predicts, steps at a batch size, and guides the search by what they show."""
 
     info: ProbeInfo
 
     def try_batch(self, batch_size: int) -> Trial:
         """The quick question: does it fit, and at what peak? No timing, no breakdown."""
-
-    def forecast(self) -> int | None:
-        """The largest batch that should fit, by what the trials so far have shown; ``None`` if that cannot be said.
-
-        To say it, another trial may be run, at twice their largest size at most.
-        """
 
     def measure(self, batch_size: int) -> Trial:
         """The whole answer, with breakdown and time."""

@@ -75,6 +75,10 @@ class LocalProbe:
         """The largest batch that should fit."""
         return self._probe.forecast()
 
+    def second_batch(self) -> int | None:
+        """The size of a second trial that would allow a forecast."""
+        return self._probe.second_batch()
+
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
         return self._probe.measure(batch_size)

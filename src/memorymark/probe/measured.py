@@ -88,17 +88,20 @@ class MeasuredProbe:
     def forecast(self) -> int | None:
         """The largest batch that fits by a replay of the last two trials; ``None`` if they do not allow one.
 
-        After one trial it takes another at twice the size, but where cuDNN works in other ways at such sizes than at
-        large ones. Trials are recorded until there is an answer.
+        Trials are recorded until there is an answer.
         """
-        if len(self._recordings) == 1 and not self._has_layers(_ConvNd, nn.RNNBase):
-            self.try_batch(2 * self._recordings[0].batch_size)
         if len(self._recordings) < 2:
             return None
         smaller, larger = sorted(self._recordings[-2:], key=lambda recording: recording.batch_size)
         maximum = forecast_maximum(smaller, larger, self._layout, self._device.capacity_bytes())
         self._recording = maximum is None
         return maximum
+
+    def second_batch(self) -> int | None:
+        """Twice the first, which takes little; but cuDNN works in other ways at such sizes than at large ones."""
+        if len(self._recordings) != 1 or self._has_layers(_ConvNd, nn.RNNBase):
+            return None
+        return 2 * self._recordings[0].batch_size
 
     def measure(self, batch_size: int) -> Trial:
         """Three steps with their peaks, one of them recorded for the breakdown, then steps timed until steady."""

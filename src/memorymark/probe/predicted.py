@@ -66,6 +66,9 @@ class PredictedProbe:
         """The largest batch by doubling and bisection."""
         return largest_that(lambda batch_size: self.try_batch(batch_size).fits, FIRST_GUESS, MAX_BATCH) or None
 
+    def second_batch(self) -> None:
+        """The forecast needs no trial."""
+
     def measure(self, batch_size: int) -> Trial:
         """The simulated steps with the breakdown of their peak and the time they would take."""
         trial = self.try_batch(batch_size)

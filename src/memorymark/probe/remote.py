@@ -57,8 +57,13 @@ class RemoteProbe:
 
     def forecast(self) -> int | None:
         """The largest batch that should fit."""
-        maximum: int | None = self._clean(self.call("forecast"))["maximum"]
+        maximum: int | None = self.call("forecast")["maximum"]
         return maximum
+
+    def second_batch(self) -> int | None:
+        """The size of a second trial that would allow a forecast."""
+        batch_size: int | None = self.call("second_batch")["batch_size"]
+        return batch_size
 
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
@@ -89,13 +94,10 @@ class RemoteProbe:
             raise
 
     def _trial(self, name: str, batch_size: int) -> Trial:
-        return Trial.from_dict(self._clean(self.call(name, batch_size=batch_size))["trial"])
-
-    def _clean(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The answer, after which the next call starts on a fresh worker if memory was left behind."""
-        if not answer["clean"]:
+        answer = self.call(name, batch_size=batch_size)
+        if not answer["clean"]:  # memory was left behind: the next call starts on a fresh worker
             self._kill()
-        return answer
+        return Trial.from_dict(answer["trial"])
 
     def _open(self) -> None:
         self._worker = self._workers.take()
