@@ -274,6 +274,8 @@ def test_a_gpu_to_predict_for_is_found_by_the_name_its_driver_gives(name, gpu):
         ("a100", "a100-40gb or a100-80gb"),
         ("v100", "v100-16gb or v100-32gb"),
         ("h20", "h200"),
+        ("h100-80gb", "h100"),
+        ("NVIDIA H100 96GB", "h100"),
         ("rtx-4090", "rtx4090"),
     ],
 )

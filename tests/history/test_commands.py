@@ -95,7 +95,7 @@ def test_the_list_is_cut_to_what_is_wanted(ask, options, ids):
 
 
 def test_an_empty_history_says_how_to_begin(tmp_path):
-    result = run_here("history", "--database", f"sqlite:///{tmp_path}/new.db")
+    result = run_here("history", MEMORYMARK_DATABASE=f"sqlite:///{tmp_path}/new.db")
 
     assert result.returncode == 0
     assert "Nothing yet: `memorymark analyze bert` makes the first entry." in result.stdout
@@ -216,3 +216,13 @@ def test_a_history_that_cannot_be_written_costs_no_answer(tmp_path):
     assert json.loads(result.stdout)["model_name"] == "bert"
     assert result.stderr.startswith("Not kept: the history ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("history",), ("compare", "aaa", "aab"), ("report", "aaa")])
+def test_a_named_history_that_is_not_there_is_not_made(command, tmp_path):
+    missing = tmp_path / "no" / "history.db"
+
+    result = run_here(*command, "--database", f"sqlite:///{missing}")
+
+    assert refused(result, f"there is no history in {missing}; leave --database out for your own.")
+    assert not missing.parent.exists()

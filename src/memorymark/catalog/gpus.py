@@ -135,8 +135,9 @@ def find_gpu(name: str) -> GpuEntry:
         return found
     from difflib import get_close_matches
 
-    bare = wanted.removeprefix("nvidia").replace(" ", "")
-    near = [gpu.id for gpu in all_gpus() if bare and gpu.id.startswith(bare)]
+    bare = wanted.removeprefix("nvidia").strip()
+    more, less = bare.replace(" ", ""), bare.replace(" ", "-")
+    near = [gpu.id for gpu in all_gpus() if (more and gpu.id.startswith(more)) or less.startswith(f"{gpu.id}-")]
     near = near or list(dict.fromkeys(by_name[key].id for key in get_close_matches(wanted, by_name, n=3)))
     hint = f"did you mean {' or '.join(near)}? The" if near else "the"
     raise UsageError(f"unknown GPU {name!r}: {hint} GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")

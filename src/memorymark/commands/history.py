@@ -13,7 +13,7 @@ from memorymark.errors import UsageError
 from memorymark.result import Result, result_from_dict
 
 if TYPE_CHECKING:
-    from memorymark.history import Job
+    from memorymark.history import Job, Store
 
 Database = Annotated[str, typer.Option("--database", help="The history's database as a URL; yours if left out.")]
 
@@ -30,13 +30,12 @@ def history(
     as_json: o.Json = False,
 ) -> None:
     """List past analyses, the latest first, or show one again."""
-    from memorymark.history import Store, default_url
     from memorymark.history.views import summary, whole
     from memorymark.models.names import read_name, short_id
     from memorymark.render.history import print_history
     from memorymark.render.json import print_json
 
-    store = Store(database or default_url())
+    store = open_history(database)
     if job is None:
         wanted = short_id(model) if model else None
         found = store.jobs(model=wanted, limit=limit)
@@ -60,13 +59,12 @@ def compare(
     as_json: o.Json = False,
 ) -> None:
     """Put two or more past analyses side by side."""
-    from memorymark.history import Store, default_url
     from memorymark.render.history import print_side_by_side
     from memorymark.render.json import print_json
 
     if len(jobs) < 2:
         raise UsageError("compare takes two or more jobs; `memorymark history` lists them.")
-    store = Store(database or default_url())
+    store = open_history(database)
     analyses: dict[str, Analysis] = {}
     for found in map(store.find, jobs):
         if found.id in analyses:
@@ -76,6 +74,13 @@ def compare(
         print_json({"analyses": {job_id: analysis.to_dict() for job_id, analysis in analyses.items()}})
     else:
         print_side_by_side(analyses)
+
+
+def open_history(database: str) -> Store:
+    """The history to read: the one that is named, or the user's own, which may still be empty."""
+    from memorymark.history import Store, default_url
+
+    return Store(database or default_url(), must_exist=bool(database))
 
 
 def _show(job: Job) -> None:

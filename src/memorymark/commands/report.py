@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memorymark.commands import options as o
-from memorymark.commands.history import Database, result_of
+from memorymark.commands.history import Database, open_history, result_of
 from memorymark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,11 +40,9 @@ def report(
 
 
 def _in_history(job: str, database: str) -> Result:
-    from memorymark.history import Store, default_url
-
     if job.endswith(".json"):
         raise UsageError(f"there is no file {job}; write one with `memorymark analyze ... --json > {job}`.")
-    return result_of(Store(database or default_url()).find(job))
+    return result_of(open_history(database).find(job))
 
 
 def _in_file(path: Path) -> Result:

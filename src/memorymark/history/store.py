@@ -38,9 +38,12 @@ def default_url() -> str:
 
 
 class Store:
-    """Reads and writes jobs; each call is one transaction, durable when it returns."""
+    """Reads and writes jobs; each call is one transaction, durable when it returns.
 
-    def __init__(self, url: str) -> None:
+    A file that is not there is made, unless it ``must_exist``.
+    """
+
+    def __init__(self, url: str, *, must_exist: bool = False) -> None:
         try:
             self.url = make_url(url)
         except ArgumentError:
@@ -49,6 +52,8 @@ class Store:
             ) from None
         if self.url.drivername == "postgresql":
             self.url = self.url.set(drivername="postgresql+psycopg")
+        if must_exist and self.file is not None and not self.file.exists():
+            raise UsageError(f"there is no history in {self.file}; leave --database out for your own.")
         self._engine = self._connect()
         try:
             with self._transaction() as connection:
