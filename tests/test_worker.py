@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -213,7 +214,9 @@ API = f"import memorymark as mm; mm.analyze(mm.Request.from_dict({REQUEST.to_dic
 COMMAND = "import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', 'bert', '--device', 'cpu']; main()"
 
 
-@pytest.mark.parametrize(("code", "last_words"), [(API, "KeyboardInterrupt"), (COMMAND, "")], ids=["api", "command"])
+@pytest.mark.parametrize(
+    ("code", "last_words"), [(API, "KeyboardInterrupt"), (COMMAND, "stopped by Ctrl-C")], ids=["api", "command"]
+)
 def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
     with python(code, ALWAYS_HANGS="1") as caller:
         worker = pid_in(word)
@@ -224,8 +227,22 @@ def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
 
     assert caller.returncode not in (0, -signal.SIGKILL)
     assert not is_running(worker)
-    assert ("Traceback" in errors) == bool(last_words)
+    assert ("Traceback" in errors) == (code is API)
     assert last_words in errors
+
+
+def test_ctrl_c_loses_no_trial(word):
+    options = ["bert", "--device", "cpu", "--seq-len", "8", "--max-batch", str(HANGS), "--json", "--no-history"]
+    code = f"import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', *{options!r}]; main()"
+    with python(code) as caller:
+        pid_in(word)
+        caller.send_signal(signal.SIGINT)
+        said, _ = caller.communicate(timeout=PATIENCE_SECONDS)
+
+    document = json.loads(said)
+    assert caller.returncode == 130
+    assert document["error"] == "stopped by Ctrl-C before there was an answer."
+    assert [trial["batch_size"] for trial in document["trials"]] == [2, 4]
 
 
 def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replaced():

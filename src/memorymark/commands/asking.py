@@ -10,16 +10,40 @@ import typer
 from memorymark import engine
 from memorymark.client import Client
 from memorymark.commands.options import Run
-from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.errors import MemoryMarkError, StoppedError, UsageError
+from memorymark.events import Event, TrialFinished
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.question import Question
 from memorymark.result import Result
+from memorymark.trial import Trial
 
 Outcome = TypeVar("Outcome", Result, MemoryMarkError)
 
 
+class InterruptionError(StoppedError):
+    """Somebody pressed Ctrl-C."""
+
+    exit_code = 130
+
+
 def ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_history: bool) -> Result:
-    """The answer to a question."""
+    """The answer to a question; Ctrl-C is an error with the trials so far."""
+    trials: list[Trial] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, TrialFinished):
+            trials.append(event.trial)
+        run["on_event"](event)
+
+    try:
+        return _ask(question, {**run, "on_event": on_event}, server=server, fresh=fresh, no_history=no_history)
+    except KeyboardInterrupt:
+        stopped = InterruptionError("stopped by Ctrl-C before there was an answer.")
+        stopped.trials = trials
+        raise stopped from None
+
+
+def _ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_history: bool) -> Result:
     if server is None:
         if fresh:
             raise UsageError("--fresh is for --server; what is worked out here is always worked out anew.")
