@@ -164,6 +164,7 @@ def test_results_show_themselves_in_a_notebook(result):
     assert "8" in shown["text/plain"]
     assert "\x1b" not in shown["text/plain"]
     assert shown["text/html"].startswith('<div class="mm">')
+    assert str(result) == shown["text/plain"]
 
 
 def test_the_largest_batch_of_a_workload_does_not_hang_on_the_way_it_is_asked_for():

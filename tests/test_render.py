@@ -271,8 +271,8 @@ def test_a_comparison_has_a_row_for_each_gpu_and_names_the_fastest_and_the_cheap
     report = shown(print_comparison, comparison)
 
     largest = str(predicted.max_batch_size)
-    assert "fp32, AdamW · every GPU · predicted" in report
-    assert all(gpu.name.removeprefix("NVIDIA ") in report for gpu in all_gpus())
+    assert f"BERT base (small stand-in)  {predicted.info.sample} · fp32, AdamW · every GPU · predicted" in report
+    assert all(gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ") in report for gpu in all_gpus())
     assert row(report, "B200").split() == ["B200", largest, "2", "2,000", "fastest"]
     assert row(report, "L4").split() == ["L4", largest, "2", "1,000", "0.14", "$0.49/h", "cheapest"]
     assert row(report, "L40S").split() == ["L40S", "does", "not", "fit"]

@@ -1,6 +1,6 @@
 import pytest
 
-from memorymark.units import GIB, KIB, MIB, format_bytes, format_count, gib
+from memorymark.units import GIB, KIB, MIB, format_bytes, format_count, format_usd, gib
 
 
 def test_a_gib_is_two_to_the_thirtieth():
@@ -40,3 +40,11 @@ def test_sizes_are_written_in_the_unit_in_which_they_can_be_read(size, text):
 )
 def test_large_numbers_have_three_digits(count, text):
     assert format_count(count) == text
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0, "0.00"), (0.00123, "0.0012"), (0.0996, "0.10"), (0.5, "0.50"), (1.5, "1.50"), (1234.5, "1,234.50")],
+)
+def test_dollars_for_people(usd, shown):
+    assert format_usd(usd) == shown

@@ -8,6 +8,7 @@ from typing import Any
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, all_gpus
 from memorymark.notebook import Shown
+from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 
 MILLION = 1e6
@@ -56,6 +57,11 @@ class Comparison(Shown):
 
     request: Request
     analyses: dict[str, Analysis]
+
+    @property
+    def info(self) -> ProbeInfo | None:
+        """The facts of the model, with those of one of the GPUs; ``None`` if it fits on none."""
+        return next((analysis.info for analysis in self.analyses.values()), None)
 
     @property
     def contenders(self) -> list[Contender]:

@@ -24,6 +24,11 @@ def format_bytes(size_bytes: int | float) -> str:
     return f"{size_bytes / KIB:,.1f} KiB"
 
 
+def format_usd(usd: float) -> str:
+    """Dollars without their sign: ``1,234.56``, or two digits of what would read as 0.00."""
+    return f"{usd:,.2f}" if usd >= 0.0995 or usd == 0 else f"{usd:.2g}"
+
+
 def format_count(count: int) -> str:
     """A large number for people: ``109 M``, ``8.03 B``."""
     size, unit = (count / GIGA, "B") if count >= 0.9995 * GIGA else (count / MEGA, "M")

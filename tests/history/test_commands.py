@@ -56,6 +56,17 @@ def test_past_analyses_are_listed_latest_first(ask):
     assert {"bert", "266", "1.42x"} <= set(lines[3].split())
 
 
+def test_the_list_shows_all_of_a_job_in_a_narrow_terminal(tmp_path):
+    url = f"sqlite:///{tmp_path}/history.db"
+    lengths = run_here(*SMALL[:4], "a10", "--seq-len", "16,32", "--quiet", MEMORYMARK_DATABASE=url)
+
+    listed = run_here("history", MEMORYMARK_DATABASE=url, COLUMNS="80").stdout
+
+    assert lengths.returncode == 0
+    assert "…" not in listed
+    assert {"bert,", "16,", "32", "tokens", "fp32,", "AdamW", "a10,", "predicted"} <= set(listed.split())
+
+
 def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):
     url = f"sqlite:///{tmp_path}/history.db"
     with closing(Store(url)) as store:
@@ -67,9 +78,9 @@ def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):
     lines = run_here("history", MEMORYMARK_DATABASE=url).stdout.splitlines()
 
     nothing, run, predicted = (" ".join(line.split()[5:]) for line in lines if "00000" in line)
-    assert predicted == "auto fp32, AdamW → bf16, AdamW 100 64 2.00x predicted"
-    assert run == "auto fp32, AdamW → bf16, AdamW 64 3.00x measured"
-    assert nothing == "auto fp32, AdamW no change, predicted"
+    assert predicted == "· fp32, AdamW → bf16, AdamW auto, predicted 100 64 2.00x"
+    assert run == "· fp32, AdamW → bf16, AdamW auto, measured 64 3.00x"
+    assert nothing == "· fp32, AdamW auto, no change, predicted"
 
 
 def test_the_list_as_json(ask):

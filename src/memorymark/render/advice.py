@@ -15,7 +15,7 @@ from memorymark.advice import Advice, Option
 from memorymark.render.words import SYNTHETIC, heading, prediction_notes, usage_in_words
 from memorymark.training_code import Dialect
 from memorymark.trial import Trial
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_usd
 
 # From this many columns on there is room for the price.
 WIDE = 100
@@ -88,7 +88,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
             "batch": batch,
             "samples/s": f"{speed:,.{1 if speed < 100 else 0}f}",
             "memory": format_bytes(trial.peak_allocated_bytes),
-            "$/million": f"{cost:,.3g}" if cost is not None else "",
+            "$/million": format_usd(cost) if cost is not None else "",
             "how": how,
         }
         table.add_row(gain, what, *(cell for name, cell in cells.items() if columns[name]))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
@@ -24,21 +25,18 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     if not jobs:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
         return
-    table = make_table("id", "when", "model", "for", "recipe", "max", "use", "speedup", "")
+    table = make_table("id", "when", "training", "on", "max", "use", "speedup")
     for job, headline in jobs:
         numbers = headline or {}
-        speedup, advised = numbers.get("speedup"), numbers.get("recommended_recipe")
-        use = numbers.get("recommended_batch_size")
+        speedup = numbers.get("speedup")
         table.add_row(
             job.id[:SHOWN_OF_ID],
             f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}",
-            job.model,
-            job.target_name,
-            f"{job.recipe_words} → {advised}" if advised and advised != job.recipe_words else job.recipe_words,
+            escape(_training(job, numbers)),
+            f"{job.target_name}, {_outcome(job, numbers)}",
             _shown(numbers.get("max_batch_size")),
-            _shown(use),
+            _shown(numbers.get("recommended_batch_size")),
             f"{speedup:.2f}x" if speedup else "",
-            _outcome(job, numbers),
         )
     console.print(table)
 
@@ -75,6 +73,14 @@ def _speed(analysis: Analysis) -> str:
 
 def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
+
+
+def _training(job: Job, numbers: dict[str, Any]) -> str:
+    """What is trained and how; of advice also how it should be."""
+    sample, advised = job.sample_words, numbers.get("recommended_recipe")
+    what = f"{job.model}, {sample}" if sample else job.model
+    change = f" → {advised}" if advised and advised != job.recipe_words else ""
+    return f"{what} · {job.recipe_words}{change}"
 
 
 def _outcome(job: Job, numbers: dict[str, Any]) -> str:

@@ -10,11 +10,13 @@ from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.advice import DIALECTS, advice_notes
 from memorymark.render.words import (
+    COMPARED,
     PARTS,
     SYNTHETIC,
     about_maximum,
     about_recommended,
     about_savings,
+    comparison_heading,
     heading,
     notes,
     prediction_notes,
@@ -25,7 +27,7 @@ from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.training_code import Code
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_usd
 from memorymark.version import __version__
 
 RED, GREEN, BLUE, GREY = "#c62828", "#2e7d32", "#1565c0", "#8888"
@@ -155,16 +157,13 @@ def _comparison(result: Comparison) -> str:
                 str(best.batch_size) if best else "none",
                 f"{speed:,.0f}",
                 _bar([(speed / top, BLUE)]),
-                f"{cost:,.2f}" if cost is not None else "",
+                format_usd(cost) if cost is not None else "",
                 ", ".join(marks),
             )
         )
     head = ("GPU", "max", "use", "samples/s", "", "$/million", "")
-    info = next((analysis.info for analysis in result.analyses.values()), None)
-    how = f"{result.request.recipe.describe()} · every GPU · predicted"
-    legend = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
-    title = _heading(result.request.entry.name, how)
-    return title + _table(rows, head) + _notes([legend, *prediction_notes(info), SYNTHETIC])
+    title = _heading(*comparison_heading(result))
+    return title + _table(rows, head) + _notes([COMPARED, *prediction_notes(result.info), SYNTHETIC])
 
 
 def _sweep(result: Sweep) -> str:
@@ -214,7 +213,7 @@ def _advice(result: Advice) -> str:
                 escape(option.title),
                 f"{option.samples_per_second:,.1f}",
                 format_bytes(option.trial.peak_allocated_bytes),
-                f"{cost:,.2f}" if cost is not None else "",
+                format_usd(cost) if cost is not None else "",
                 f"{option.source}{beside}",
             )
         )

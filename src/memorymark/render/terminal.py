@@ -23,11 +23,13 @@ from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
 from memorymark.render.advice import print_advice
 from memorymark.render.words import (
+    COMPARED,
     PARTS,
     SYNTHETIC,
     about_maximum,
     about_recommended,
     about_savings,
+    comparison_heading,
     heading,
     notes,
     prediction_notes,
@@ -39,7 +41,7 @@ from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes, format_count, gib
+from memorymark.units import format_bytes, format_count, format_usd, gib
 from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
@@ -78,7 +80,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """The report of an analysis."""
     console = console or make_console()
-    console.print(_title(result.request, result.info, result.source))
+    console.print(_title(*heading(result.request, result.info, result.source)))
     beside = 65 + len(str(result.max_batch_size))  # what stands in the same line
     console.print(_memory_bars(result, width=min(max(console.width - beside, 8), BAR_WIDTH)))
     console.print()
@@ -93,7 +95,7 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
 def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     """One trial."""
     console = make_console()
-    console.print(_title(request, info, trial.source))
+    console.print(_title(*heading(request, info, trial.source)))
     print_facts(trial, console)
     for note in (*training_notes(info), *prediction_notes(info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
@@ -122,7 +124,7 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
     """The same training at several lengths, the shortest first."""
     console = console or make_console()
     plan = result.plan
-    console.print(_title(result.request, replace(plan.info, sample="several lengths"), plan.source))
+    console.print(_title(*heading(result.request, replace(plan.info, sample="several lengths"), plan.source)))
     table = make_table(
         "tokens", "max", "use", "samples/s", "tokens/s", f"at batch {result.planned_batch}", "", numbers=6
     )
@@ -152,13 +154,12 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
 def print_comparison(result: Comparison, console: Console | None = None) -> None:
     """The same training on every GPU, the fastest first."""
     console = console or make_console()
-    model, recipe = result.request.entry.name, result.request.recipe.describe()
-    console.print(Padding(Text.assemble((model, "bold"), (f"  {recipe} · every GPU · predicted", "dim")), (1, 2)))
+    console.print(_title(*comparison_heading(result)))
     table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
     fastest, cheapest = result.fastest, result.cheapest
     for contender in result.contenders:
         analysis, price = contender.analysis, contender.gpu.price
-        name = contender.gpu.name.removeprefix("NVIDIA ")
+        name = contender.gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
         if analysis is None:
             table.add_row(name, "[red]does not fit[/red]")
             continue
@@ -172,21 +173,19 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
             str(analysis.max_batch_size),
             str(recommended.batch_size) if recommended else "none",
             f"{contender.samples_per_second or 0:,.0f}",
-            f"{cost:,.2f}" if cost is not None else "",
+            format_usd(cost) if cost is not None else "",
             f"${price.usd_per_hour:.2f}/h" if price else "",
             ", ".join(marks),
         )
     console.print(table)
-    legend = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
-    info = next((analysis.info for analysis in result.analyses.values()), None)
-    for note in (legend, *prediction_notes(info), SYNTHETIC):
+    for note in (COMPARED, *prediction_notes(result.info), SYNTHETIC):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
 def print_prediction_check(result: PredictionCheck) -> None:
     """Measured beside predicted."""
     console = make_console()
-    console.print(_title(result.request, result.info, "measured and predicted"))
+    console.print(_title(*heading(result.request, result.info, "measured and predicted")))
     table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
     for measured, predicted in result.pairs:
         off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
@@ -277,8 +276,7 @@ def make_console() -> Console:
     return Console(highlight=False)
 
 
-def _title(request: Request, info: ProbeInfo, source: str) -> Padding:
-    model, how = heading(request, info, source)
+def _title(model: str, how: str) -> Padding:
     return Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2))
 
 

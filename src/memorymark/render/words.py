@@ -6,6 +6,7 @@ from math import hypot
 
 from memorymark.analysis import Analysis
 from memorymark.catalog import Price, match_gpu
+from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.prediction.uncertainty import ALLOCATED_ERROR, TIME_ERROR, doubt
 from memorymark.probe import ProbeInfo
@@ -16,6 +17,8 @@ from memorymark.units import format_bytes
 # A smaller speedup than this is within what measurements differ by.
 WORTH_SAYING = 1.05
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
+COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
+SMALL = " (small stand-in)"
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
@@ -30,10 +33,18 @@ PARTS = {
 
 def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
     """What was trained, and how, where and by what means."""
-    model = f"{request.entry.name}{' (small stand-in)' if info.small else ''}"
+    model = request.entry.name + (SMALL if info.small else "")
     memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
     parts = (info.sample, request.recipe.describe(info.optimizer), f"{info.device_name} {memory}", source)
     return model, " · ".join(filter(None, parts))
+
+
+def comparison_heading(result: Comparison) -> tuple[str, str]:
+    """The same of a training on every GPU."""
+    info = result.info
+    model = result.request.entry.name + (SMALL if info and info.small else "")
+    recipe = result.request.recipe.describe(info.optimizer if info else "")
+    return model, " · ".join(filter(None, (info.sample if info else "", recipe, "every GPU", "predicted")))
 
 
 def about_maximum(result: Analysis) -> str:
