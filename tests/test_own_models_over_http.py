@@ -7,6 +7,7 @@ import pytest
 
 import memorymark as mm
 from memorymark.client import as_body
+from memorymark.errors import NotAllowedError
 from memorymark.history import Store, new_job
 from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.server.app import create_app
@@ -80,6 +81,21 @@ def test_files_and_functions_are_refused_without_looking_at_them(http, model):
     assert answer["error"].startswith("this service opens no files and runs no functions for callers")
 
 
+@pytest.mark.parametrize("model", ["/x.py:make", "os:system('ls')", "x.py:make", "/etc/passwd"])
+def test_beside_a_config_a_name_of_code_is_only_a_name(http, jobs, model):
+    status, answer = post(http, model_name=model, config=CONFIG)
+
+    assert status == 202
+    name = jobs.get(answer["job"]["id"]).question.request.name
+    assert not name.runs_code
+    assert name.text == model
+
+
+def test_code_is_refused_whichever_way_it_comes(jobs):
+    with pytest.raises(NotAllowedError, match="runs code, which this service does not"):
+        jobs.submit(question("some.module:make"))
+
+
 def test_code_that_a_model_brings_is_refused(http):
     status, answer = post(http, model_name="some/model", trust_remote_code=True)
 
@@ -136,7 +152,7 @@ def test_what_waited_under_an_operator_who_allowed_code_fails_under_one_who_does
     after.start()
 
     assert after.get(job.id).state == "failed"
-    assert "runs code, which this service no longer does" in after.get(job.id).error
+    assert "runs code, which this service does not" in after.get(job.id).error
     after.stop()
     after.store.close()
 

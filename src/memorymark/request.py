@@ -84,17 +84,13 @@ class Request:
     @property
     def name(self) -> ModelName:
         """What ``model`` means."""
-        if self.config is None or self._is_path:
+        if self.config is None:
             return self._named()
-        return ModelName("config", self.model)
+        # Beside a config a name is only what to call it: whoever may send one may not thereby name code to run.
+        return ModelName("path" if self.model.startswith("/") else "config", self.model)
 
     def _named(self) -> ModelName:
         return read_name(self.model, prefer_hub=self.revision is not None or self.trust_remote_code)
-
-    @property
-    def _is_path(self) -> bool:
-        """Whether ``config`` was read from the path that ``model`` is."""
-        return self.model.startswith("/")
 
     @property
     def entry(self) -> ModelEntry | OwnModel:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from memorymark.errors import QueueFullError, StoppedError, UsageError
+from memorymark.errors import NotAllowedError, QueueFullError, StoppedError, UsageError
 from memorymark.history import Job, JobEvent, Store, new_job
 from memorymark.question import Question
 from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane, ended
@@ -57,8 +57,8 @@ class Jobs:
                 live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
                 continue
             try:
-                self._require_permission(job.question)
-                self._require_lane(job.question)
+                self._require_permission(live.question)
+                self._require_lane(live.question)
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", str(error)))
                 continue
@@ -94,6 +94,7 @@ class Jobs:
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> Submitted:
         """Puts a question in line, or finds the answer that is already there, unless a ``fresh`` one is wanted."""
+        self._require_permission(question)
         job = new_job(self._resolved(question), "http", fresh=fresh, time_limit_seconds=time_limit_seconds)
         if not fresh and (known := self.store.answered(job.key)) is not None:
             return Submitted(known, is_new=False)
@@ -118,12 +119,12 @@ class Jobs:
     def position(self, job_id: str) -> int | None:
         """Its place among the jobs that wait for the same lanes; ``None`` if it does not wait."""
         with self._changed:
-            asked = next((live.job.question for live in self._line if live.job.id == job_id), None)
+            asked = next((live.question for live in self._line if live.job.id == job_id), None)
             if asked is None:
                 return None
             lanes = [lane for lane in self.lanes if lane.accepts(asked)]
             ahead = takewhile(lambda live: live.job.id != job_id, self._line)
-            return 1 + sum(any(lane.accepts(live.job.question) for lane in lanes) for live in ahead)
+            return 1 + sum(any(lane.accepts(live.question) for lane in lanes) for live in ahead)
 
     def current(self, job: Job) -> Job:
         """The job as it is now, which may not be written yet."""
@@ -194,10 +195,10 @@ class Jobs:
         return question
 
     def _require_permission(self, question: Question) -> None:
-        """An earlier server may have been started with --allow-code, and this one not."""
+        """Code runs only where the operator allows it; an earlier server's may have, and this one's not."""
         request = question.request
         if not self.allow_code and (request.name.runs_code or request.trust_remote_code):
-            raise UsageError(f"{request.entry.id} runs code, which this service no longer does; see --allow-code.")
+            raise NotAllowedError(f"{request.entry.id} runs code, which this service does not; see --allow-code.")
 
     def _require_lane(self, question: Question) -> None:
         if not any(lane.accepts(question) for lane in self.lanes):
@@ -210,7 +211,7 @@ class Jobs:
         with self._changed:
             while not self.is_stopping:
                 for live in self._line:
-                    if lane.accepts(live.job.question) and not self._is_being_answered(live.job):
+                    if lane.accepts(live.question) and not self._is_being_answered(live.job):
                         self._line.remove(live)
                         lane.running = live
                         return live

@@ -88,7 +88,7 @@ class Lane(threading.Thread):
         timer.start()
         try:
             result = engine.answer(
-                self._placed(job.job.question),
+                self._placed(job.question),
                 time_limit_seconds=job.time_limit_seconds,
                 on_event=lambda event: _tell(job, lease, event),
                 workers=lease.of(self.workers),

@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from memorymark.errors import HistoryError
 from memorymark.history import Job, JobEvent, Store
+from memorymark.question import Question
 from memorymark.server.warm_workers import Lease
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,11 @@ class LiveJob:
         self._unsaved: list[JobEvent] = []
         self._is_woken = False
         self.is_saved = True
+
+    @cached_property
+    def question(self) -> Question:
+        """What was asked, read once; raises as the job's does."""
+        return self.job.question
 
     def add(self) -> None:
         """Writes the new job; it is not accepted before this returns."""
