@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from memorymark.cost import Savings, Usage, savings
+from memorymark.cost import Savings, Usage, savings, usd_per_million_samples
 from memorymark.errors import UsageError
 
 
@@ -19,6 +19,10 @@ def test_savings_are_nothing_for_no_speedup_negative_for_a_slowdown_and_never_ab
 
 def test_the_default_usage_is_one_person_with_a_hundred_runs_of_two_hours():
     assert savings(1.0, Usage(), speedup=2).per_year_usd == 100.0
+
+
+def test_a_million_samples_cost_the_hours_that_they_take():
+    assert usd_per_million_samples(3.6, samples_per_second=500) == pytest.approx(2.0)  # 2000 seconds
 
 
 @pytest.mark.parametrize("field", ["hours_per_run", "runs_per_year", "people"])

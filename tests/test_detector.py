@@ -191,6 +191,31 @@ def test_autocast_is_seen(detector):
     assert detector.observation().autocast == "bfloat16"
 
 
+@pytest.mark.parametrize("guard", ["no_grad", "eval mode"])
+def test_autocast_in_an_evaluation_is_not_the_trainings(detector, guard):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        train(model, loader(samples=24), optimizer)
+        model.train(guard != "eval mode")
+        with torch.no_grad() if guard == "no_grad" else nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16):
+            model(torch.randn(4, WIDTH))
+        model.train()
+    assert detector.observation().autocast is None
+
+
+def test_images_of_different_sizes_count_as_samples(detector):
+    """As torchvision's detection models are trained."""
+    samples = [(torch.randn(3, 16, 16 + index), {"boxes": torch.zeros(1, 4)}) for index in range(24)]
+    model = nn.Conv2d(3, 1, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for images, _ in DataLoader(samples, batch_size=4, collate_fn=lambda batch: tuple(zip(*batch, strict=True))):
+        sum(model(image).mean() for image in images).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert (detector.observation().batch_size, detector.observation().samples) == (4, 24)
+
+
 def test_random_numbers_are_those_of_an_unwatched_run():
     def losses():
         torch.manual_seed(3)

@@ -38,7 +38,6 @@ def recording_of(history):
         counts[size // 4] = counts.get(size // 4, 0) + 1
     return StepRecording(
         batch_size=step.batch_size,
-        micro_batches=1,
         before=before,
         events=events,
         marks=[("backward", end_of_backward), ("optimizer", end)],
@@ -66,7 +65,7 @@ def test_a_replay_at_the_recorded_batch_reaches_the_recorded_peak(history):
 
 
 def step(*, before=None, events=(), marks=(), batch_size=4, **facts):
-    return StepRecording(batch_size, 1, before or {}, list(events), list(marks), **facts)
+    return StepRecording(batch_size, before or {}, list(events), list(marks), **facts)
 
 
 def test_what_belongs_to_the_parameters_does_not_grow():

@@ -41,6 +41,14 @@ def test_out_of_memory_says_what_was_asked_for_and_what_was_free(message, reques
     assert failure.shortfall_bytes == pytest.approx(requested - free, abs=2)
 
 
+def test_too_few_samples_for_batch_norm_are_a_limit():
+    with pytest.raises(ValueError, match="more than 1 value") as caught:
+        torch.nn.BatchNorm1d(4)(torch.rand(1, 4))
+
+    assert classify(caught.value).kind == "limit"
+    assert classify(ValueError("expected something else")) is None
+
+
 def test_a_failure_caused_by_fragmentation_has_no_shortfall():
     roomy = WHOLE_GPU.replace("45.38 MiB is free", "1.00 GiB is free")
 

@@ -459,3 +459,29 @@ def test_the_memory_format_of_the_weights_is_preserved():
         assert probe.measure(8).fits
 
     assert model.weight.stride() == before
+
+
+class SparseNet(nn.Module):
+    """An embedding whose gradient holds the rows that were looked up, and no others."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(1000, 16, sparse=True)
+
+    def forward(self, ids):
+        return self.table(ids).square().mean()
+
+
+def test_sparse_gradients_are_counted_by_what_they_hold():
+    workload = mm.Workload(
+        build=SparseNet,
+        batch=lambda size, device: {"ids": torch.arange(size, device=device)},
+        loss=lambda model, batch: model(**batch),
+        optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
+    )
+
+    trial = probe_for(workload).measure(10)
+
+    assert trial.fits
+    assert trial.breakdown.weights_bytes == 1000 * 16 * 4
+    assert trial.peak_allocated_bytes < 1.1 * trial.breakdown.weights_bytes

@@ -1,4 +1,5 @@
 import random
+from collections import UserDict
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ import memorymark as mm
 from memorymark.guard import unharmed
 from memorymark.units import GIB
 from test_measured_probe import Lived, differences, snapshot
-from tiny import CLASSES, WIDTH, TinyNet, tiny_batch
+from tiny import CLASSES, HIDDEN, WIDTH, TinyNet, tiny_batch
 
 CPU = torch.device("cpu")
 SMALL = {"device": "cpu", "memory_gib": 1 / 1024}
@@ -149,6 +150,63 @@ def test_batches_may_be_anything_that_the_loss_takes():
     assert found > 1000
 
 
+class Encoding(UserDict):
+    """What a tokenizer gives: a mapping that is no dict and moves by itself."""
+
+    def to(self, device):
+        return Encoding({name: value.to(device) for name, value in self.items()})
+
+
+@pytest.mark.parametrize("where", [SMALL, {"gpu": "a10", "max_batch": 64}], ids=["run", "predicted"])
+def test_batches_may_be_what_a_tokenizer_gives(where):
+    plain = mm.max_batch_size(TinyNet(), tiny_batch, **where)
+
+    assert mm.max_batch_size(TinyNet(), lambda size: Encoding(tiny_batch(size, CPU)), **where) == plain
+    with pytest.raises(mm.UsageError, match="as much for 2 samples as for 1"):
+        mm.max_batch_size(TinyNet(), lambda size: Encoding(tiny_batch(4, CPU)), **where)
+
+
+class Normed(nn.Module):
+    """Batch norm over single values, which refuses one sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(WIDTH, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.Linear(HIDDEN, CLASSES))
+
+    def forward(self, x):
+        return self.layers(x).square().mean()
+
+
+def normed(**options):
+    batch = {"batch": lambda size: {"x": torch.rand(size, WIDTH)}, "loss": lambda model, batch: model(**batch)}
+    return mm.max_batch_size(Normed(), **batch, optimizer="sgd", device="cpu", **options)
+
+
+def test_a_batch_too_small_for_batch_norm_is_no_crash():
+    with pytest.raises(mm.DoesNotFitError, match="even at batch 2: out of memory") as caught:
+        normed(memory_gib=12 / 2**20)
+
+    assert [(t.batch_size, t.failure.kind) for t in caught.value.trials] == [(2, "memory"), (1, "limit")]
+
+
+@pytest.fixture
+def newer_tf32():
+    """TF32 by torch's newer setting, after which the older one cannot even be read."""
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, "fp32_precision"):
+        pytest.skip("this torch has one setting only")
+    before, matmul.fp32_precision = matmul.fp32_precision, "tf32"
+    yield
+    matmul.fp32_precision = before
+
+
+@pytest.mark.usefixtures("newer_tf32")
+def test_the_newer_setting_of_tf32_is_left_alone():
+    assert mm.max_batch_size(TinyNet(), tiny_batch, **SMALL) > 0
+    assert mm.max_batch_size(TinyNet(), tiny_batch, tf32=True, **SMALL) > 0
+    assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
 def test_the_optimizer_may_be_made_by_a_function():
     lean, heavy = (
         mm.max_batch_size(TinyNet(), tiny_batch, optimizer=lambda m, make=make: make(m.parameters(), lr=0.1), **SMALL)
@@ -182,6 +240,8 @@ def test_it_is_the_same_under_no_grad():
             "gave a Tensor; without loss=",
         ),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, lora=4, **SMALL), "add LoRA to it yourself"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, attention="eager"), "set it yourself with the module's"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, accumulate=2.5, **SMALL), "--accumulate must be 1 or more"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "--margin is a fraction"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "--max-batch must be 1 or more"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lion"), "unknown optimizer 'lion'"),

@@ -349,3 +349,55 @@ def test_a_model_is_compiled_once_however_many_steps_it_runs(model, monkeypatch)
     torch.compiler.reset()
 
     assert len(graphs) == 1
+
+
+def test_a_step_without_an_optimizer_has_no_name_for_one():
+    workload = mm.Workload(
+        TinyNet, tiny_batch, name="tiny", optimizer=lambda model: torch.optim.SGD(model.parameters())
+    )
+
+    assert step_for(mm.Recipe(), workload).own_optimizer == "SGD"
+    assert step_for(mm.Recipe(optimizer="none"), workload).own_optimizer == ""
+
+
+def pairs(size, device):
+    return torch.rand(size, 3, 8, 8, device=device), torch.zeros(size, device=device)
+
+
+def test_channels_last_reaches_images_however_a_batch_holds_them():
+    seen = []
+
+    def loss(model, batch):
+        seen.append(batch[0].is_contiguous(memory_format=torch.channels_last))
+        return model(batch[0]).mean()
+
+    conv = mm.Workload(lambda: torch.nn.Conv2d(3, 4, 3), pairs, loss, "conv")
+    step_for(mm.Recipe(channels_last=True), conv)(4)
+
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [(pairs, "batch\\(\\) of conv gave a tuple"), (lambda *_: {"input": pairs(2, CPU)[0]}, "gives a Tensor without")],
+)
+def test_the_mean_of_logits_that_are_not_there_is_refused_in_a_sentence(batch, said):
+    conv = mm.Workload(lambda: torch.nn.Conv2d(3, 4, 3), batch, lambda model, batch: model(batch[0]).mean(), "conv")
+
+    with pytest.raises(mm.UsageError, match=said):
+        step_for(mm.Recipe(loss="mean"), conv)(2)
+
+
+def test_a_sparse_gradient_is_what_it_is_made_of():
+    rows, width = 10, 16
+    workload = mm.Workload(
+        build=lambda: torch.nn.Embedding(1000, width, sparse=True),
+        batch=lambda size, device: torch.arange(size, device=device),
+        loss=lambda model, ids: model(ids).square().mean(),
+        optimizer=lambda model: torch.optim.SGD(model.parameters()),
+    )
+    step, parts = step_for(mm.Recipe(), workload), []
+
+    step(rows, lambda phase: parts.extend(part.numel() for part in step.gradients()) if phase == "backward" else None)
+
+    assert sorted(parts) == [rows, rows * width]

@@ -168,7 +168,15 @@ def test_one_worker_does_all_lengths_the_longest_first(swept):
     assert workers.taken == 1
     assert stages[1:] == ["going on with 32 tokens", "going on with 16 tokens"]
     told = [event.trial for event in events if isinstance(event, TrialFinished)]
-    assert told[: len(result.plan.trials)] == result.plan.trials
+    assert told == [trial for length in (64, 32, 16) for trial in result.analyses[length].trials]
+
+
+def test_the_seconds_of_the_stages_make_the_whole_of_each_length(swept):
+    result, _, _ = swept
+
+    for analysis in result.analyses.values():
+        parts = {name: seconds for name, seconds in analysis.seconds.items() if name != "total"}
+        assert sum(parts.values()) <= analysis.seconds["total"]
 
 
 def test_the_planned_batch_was_timed_at_every_length(swept):

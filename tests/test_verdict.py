@@ -3,6 +3,7 @@
 import io
 import json
 
+import pytest
 from rich.console import Console
 
 from memorymark.integrations.observation import (
@@ -21,6 +22,7 @@ from memorymark.units import GIB
 
 H200 = DeviceFacts(kind="cuda", name="NVIDIA H200", total_bytes=140 * GIB, capacity_bytes=139 * GIB, capability=(9, 0))
 ESTIMATE = Estimate(maximum=1700, recommended=1520, basis="one recorded step")
+OUT_OF_MEMORY = Ending(kind="OutOfMemoryError", message="CUDA out of memory.", out_of_memory=True)
 
 
 def memory(gib, **facts):
@@ -127,6 +129,24 @@ def test_accumulation_is_given_up_for_a_larger_batch_of_the_same_effect():
     assert "stays 128" in finding.note
 
 
+def test_no_larger_batch_is_advised_where_none_makes_the_effective_one():
+    seen = tuned(batch_size=8, micro_batches=4, memory=memory(12), power=0.5)
+    assert kinds(judge(seen, Estimate(14, 12, ""))) == []
+
+
+def test_a_host_that_cannot_keep_up_is_named_where_no_larger_batch_makes_the_effective_one():
+    seen = tuned(batch_size=8, micro_batches=4, memory=memory(12), busy=0.5)
+    assert kinds(judge(seen, Estimate(14, 12, ""))) == ["host"]
+
+
+def test_an_effective_batch_without_near_divisors_grows_by_a_few_samples():
+    seen = tuned(batch_size=7, micro_batches=7, memory=memory(12), power=0.5)
+    finding = next(f for f in judge(seen, Estimate(25, 23, "")).findings if f.kind == "batch")
+    assert finding.title == "Use a larger batch: about 17 instead of 7"
+    assert "every 3 batches" in finding.code
+    assert "becomes 51 instead of 49" in finding.note
+
+
 def test_the_trainers_own_words_are_used():
     findings = judge(observed(framework="transformers", micro_batches=4), ESTIMATE).findings
     code = {finding.kind: finding.code for finding in findings}
@@ -175,13 +195,51 @@ def test_convolutions_and_checkpointing():
 
 
 def test_running_out_of_memory_comes_first():
-    ending = Ending(kind="OutOfMemoryError", message="CUDA out of memory.", out_of_memory=True)
-    seen = observed(batch_size=64, ending=ending, memory=memory(138))
+    seen = observed(batch_size=64, ending=OUT_OF_MEMORY, memory=memory(138))
     verdict = judge(seen, Estimate(50, 44, ""), exit_code=1)
     assert verdict.headline == "It ran out of memory with batch 64; about 44 should fit."
     assert verdict.findings[0].code == "DataLoader(..., batch_size=32)   # and step the optimizer every 2 batches"
-    first_step = judge(Observation(torch_imported=True, batch_size=64, ending=ending), None, 1)
+    first_step = judge(Observation(torch_imported=True, batch_size=64, ending=OUT_OF_MEMORY), None, 1)
     assert first_step.headline == "It ran out of memory with batch 64."
+
+
+def out_of_memory(estimate, **facts):
+    verdict = judge(observed(ending=OUT_OF_MEMORY, memory=memory(138), **facts), estimate, exit_code=1)
+    return verdict.headline, verdict.findings[0]
+
+
+def test_a_batch_without_divisors_that_ran_out_of_memory_is_cut_into_near_equal_parts():
+    headline, finding = out_of_memory(Estimate(15, 13, ""), batch_size=17)
+    assert headline == "It ran out of memory with batch 17; about 13 should fit."
+    assert finding.title == "Use a smaller batch: 9"
+    assert finding.code == "DataLoader(..., batch_size=9)   # and step the optimizer every 2 batches"
+
+
+def test_an_estimate_that_the_end_contradicts_is_not_repeated():
+    headline, finding = out_of_memory(Estimate(14, 12, ""), batch_size=8)
+    assert (headline, finding.title) == ("It ran out of memory with batch 8.", "Use a smaller batch: 4")
+
+
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_there_is_no_smaller_batch_than_one(micro_batches):
+    headline, finding = out_of_memory(Estimate(1, 1, ""), batch_size=1, micro_batches=micro_batches)
+    assert headline == "It ran out of memory with batch 1."
+    assert finding.title == "Save memory in the step itself: bf16, gradient checkpointing, shorter samples"
+    assert finding.code == ""
+    assert "8-bit optimizer or LoRA" in finding.note
+
+
+def test_what_saves_memory_already_is_not_advised():
+    model = ModelFacts(name="Bert", parameters=1, trainable_parameters=1, precision="bfloat16", checkpointing=True)
+    assert out_of_memory(None, batch_size=1, model=model)[1].title == "Save memory in the step itself: shorter samples"
+    assert "checkpointing" not in out_of_memory(None, batch_size=64, model=model)[1].note
+    assert "bf16" not in out_of_memory(None, batch_size=64, autocast="bfloat16")[1].note
+
+
+def test_a_batch_of_unknown_size_gets_no_number():
+    headline, finding = out_of_memory(None, batch_size=None)
+    assert headline == "It ran out of memory with this batch."
+    assert (finding.title, finding.code) == ("Use a smaller batch", "")
 
 
 def test_scripts_that_do_not_train_get_a_sentence():

@@ -16,7 +16,7 @@ from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT, find_maximum, size_within
 from memorymark.throughput import measure_curve
-from memorymark.trial import Trial
+from memorymark.trial import Trial, why_nothing_fits
 from memorymark.units import format_bytes
 
 # From here on, a model that does not fit is one that people train by adapters.
@@ -83,23 +83,25 @@ def entry_of(info: ProbeInfo) -> GpuEntry | None:
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
-    failure = trials[-1].failure
+    trial = why_nothing_fits(trials)
+    failure = trial.failure
     if failure is not None and failure.kind == "limit":
-        return DoesNotFitError(f"{request.entry.name} does not run even at batch 1: {failure.message}")
-    shortfall = max(failure.shortfall_bytes or 0 if failure else 0, _missing_bytes(request, info))
+        return DoesNotFitError(f"{request.entry.name} does not run even at batch {trial.batch_size}: {failure.message}")
+    missing = least_bytes(request, info) - info.capacity_bytes
+    shortfall = max(failure.shortfall_bytes or 0 if failure else 0, missing)
     by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
     return DoesNotFitError(
         f"{request.entry.name} ({request.recipe.describe()}) does not train within "
-        f"{format_bytes(info.capacity_bytes)} even at batch 1{by}; try {ways_to_fit(request, info)}.",
+        f"{format_bytes(info.capacity_bytes)} even at batch {trial.batch_size}{by}; try {ways_to_fit(request, info)}.",
         shortfall or None,
     )
 
 
-def _missing_bytes(request: Request, info: ProbeInfo) -> int:
-    """By how much weights, gradients and the optimizer's state alone exceed the capacity, where that is known."""
-    if isinstance(request, OwnRequest) or request.name.runs_code:  # its weights may be of any type, and frozen
-        return 0
-    return max(request.recipe.least_bytes(info.parameters) - info.capacity_bytes, 0)
+def least_bytes(request: Request, info: ProbeInfo) -> int:
+    """What weights, gradients and the optimizer's state take however small the batch; 0 where that is not known."""
+    if isinstance(request, OwnRequest) or request.name.runs_code:
+        return 0  # its weights may be of any type, and frozen, and its optimizer any
+    return request.recipe.least_bytes(info.parameters)
 
 
 def ways_to_fit(request: Request, info: ProbeInfo) -> str:

@@ -7,12 +7,10 @@ from typing import Any
 
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, all_gpus
+from memorymark.cost import usd_per_million_samples
 from memorymark.notebook import Shown
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
-
-MILLION = 1e6
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Contender:
         """What a million samples cost at the catalog's price."""
         if self.samples_per_second is None or self.gpu.price is None:
             return None
-        return self.gpu.price.usd_per_hour / SECONDS_PER_HOUR / self.samples_per_second * MILLION
+        return usd_per_million_samples(self.gpu.price.usd_per_hour, self.samples_per_second)
 
     def to_dict(self) -> dict[str, Any]:
         """The contender as JSON types."""

@@ -8,6 +8,9 @@ from typing import Any
 
 from memorymark.errors import UsageError
 
+SECONDS_PER_HOUR = 3600
+MILLION = 1e6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
@@ -39,3 +42,8 @@ def savings(usd_per_hour: float, usage: Usage, speedup: float) -> Savings:
     """A run that gets ``speedup`` times faster pays only 1/speedup of its hours."""
     per_run = usd_per_hour * usage.hours_per_run * (1 - 1 / speedup)
     return Savings(per_run, per_run * usage.runs_per_year * usage.people)
+
+
+def usd_per_million_samples(usd_per_hour: float, samples_per_second: float) -> float:
+    """What a million samples cost: the hours they take, paid by the hour."""
+    return usd_per_hour / SECONDS_PER_HOUR / samples_per_second * MILLION

@@ -12,7 +12,7 @@ from memorymark.catalog import all_gpus
 from memorymark.comparison import Comparison
 from memorymark.devices.here import gpu_here
 from memorymark.errors import DoesNotFitError, UsageError
-from memorymark.events import OnEvent, StageStarted, ignore
+from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.probe import ProbeInfo
 from memorymark.probe.process import Workers
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
@@ -57,11 +57,12 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
     first, *others = all_gpus()
     analyses: dict[str, Analysis] = {}
     opened = site.open(replace(request, target=replace(request.target, gpu=first.id)))
+    start = time.perf_counter()
     on_event(site.announce("tracing", request))
     with opened as probe:
         for gpu in (first, *others):
-            start = time.perf_counter()
             if gpu is not first:
+                start = time.perf_counter()
                 probe.retarget(gpu.id)
             try:
                 analyses[gpu.id] = analyze_with(question, probe, ignore, start)
@@ -86,11 +87,12 @@ def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:
     too_long: list[DoesNotFitError] = []
     planned: int | None = None
     opened = site.open(question.at_length(lengths[0]).request, predict_without_gpu=True)
+    start = time.perf_counter()
     on_event(site.announce("building", question.request))
     with opened as probe:
         for length in lengths:
-            start = time.perf_counter()
             if length != lengths[0]:
+                start = time.perf_counter()
                 on_event(StageStarted("start", f"going on with {length} tokens"))
                 probe.reshape(length)
             try:
@@ -101,7 +103,9 @@ def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:
             if planned is None:
                 planned = (found.recommended or found.maximum).batch_size
             elif not any(trial.batch_size == planned and trial.samples_per_second for trial in found.curve):
-                found = replace(found, trials=[*found.trials, probe.measure(planned)])
+                at_planned = probe.measure(planned)
+                on_event(TrialFinished("throughput", at_planned))
+                found = replace(found, trials=[*found.trials, at_planned])
             analyses[length] = found
     if not analyses:
         raise too_long[-1]

@@ -42,6 +42,9 @@ LAUNCH_LIMIT = (
     "Tensor is too large",
 )
 
+# Batch norm has nothing to take a variance of; two samples are enough.
+TOO_FEW_SAMPLES = "Expected more than 1 value per channel when training"
+
 _UNITS = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 2**40}
 _REQUESTED = re.compile(r"[Tt]ried to allocate ([\d.]+) (bytes|[KMGT]iB)")
 _FREE = re.compile(r"of which ([\d.]+) (bytes|[KMG]iB) is free")
@@ -59,6 +62,8 @@ def classify(error: BaseException) -> Failure | None:
         return _out_of_memory(message)
     if isinstance(error, RuntimeError) and any(wording in message for wording in LAUNCH_LIMIT):
         return Failure("limit", f"a launch limit, not memory: {message.splitlines()[0]}")
+    if isinstance(error, ValueError) and TOO_FEW_SAMPLES in message:
+        return Failure("limit", "too few samples for batch norm, not memory")
     return None
 
 

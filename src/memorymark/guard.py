@@ -23,8 +23,9 @@ def unharmed(
 ) -> Iterator[None]:
     """Puts weights, buffers, gradients, modes, hooks, checkpointing, the optimizer's state and randomness back.
 
-    The tensors afterwards are the very same ones, with the same memory behind them on the same device, because others
-    may hold views of them. Gradients wait on the host, so that they take no part in what is measured.
+    Weights and buffers are afterwards the very same tensors, with the same memory behind them on the same device,
+    because others may hold views of them. Gradients wait on the host, so that they take no part in what is measured,
+    and come back in new memory.
     ``runs_on`` is the device of the run: weights elsewhere are moved there and stay as they are, so no copy of them is
     needed.
     """

@@ -47,6 +47,11 @@ class Question:
             raise UsageError("--price-per-hour is for one GPU and --all-gpus takes the catalog's prices; drop one.")
         if self.advise and (self.all_gpus or self.seq_lens):
             raise UsageError("advice is for one GPU and one length; drop --all-gpus, or all lengths but one.")
+        if self.advise and self.max_batch is not None and self.max_batch < self.current_batch_size:
+            raise UsageError(
+                f"--max-batch {self.max_batch} is below today's --batch-size of {self.current_batch_size}, so no gain "
+                "over today could be told; raise the one or lower the other."
+            )
         self._check_lengths()
 
     def _check_lengths(self) -> None:

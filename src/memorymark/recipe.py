@@ -45,7 +45,7 @@ class Recipe:
         _require_choice("optimizer", self.optimizer, get_args(Optimizer))
         _require_choice("loss", self.loss, get_args(Loss))
         _require_choice("attention", self.attention, get_args(Attention))
-        if self.accumulation_steps < 1:
+        if not isinstance(self.accumulation_steps, int) or self.accumulation_steps < 1:
             raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
         if not isinstance(self.lora, int) or isinstance(self.lora, bool) or self.lora < 0:
             raise UsageError(f"--lora must be a rank of 1 or more, or 0 for none, not {self.lora!r}.")

@@ -16,7 +16,7 @@ from memorymark.keywords import make_recipe, make_target
 from memorymark.probe import Probe
 from memorymark.question import DEFAULT_MARGIN, require_margin, require_positive
 from memorymark.search import NO_LIMIT, find_maximum, size_within
-from memorymark.trial import Trial
+from memorymark.trial import Trial, why_nothing_fits
 from memorymark.units import format_bytes
 from memorymark.workload import Workload
 
@@ -84,6 +84,8 @@ def max_batch_size(
         raise UsageError(f"{type(module).__name__} has no parameters that are trained; give one that has.")
     if not given.get("gpu") and given.get("device", "auto") == "auto" and first.device.type != "cpu":
         given["device"] = str(first.device) if first.device.type == "cuda" else first.device.type
+    if "attention" in given:
+        raise UsageError("attention would stay changed; set it yourself with the module's set_attn_implementation.")
     recipe, target = make_recipe(given), make_target(given)
     if given:
         raise UsageError(f"{next(iter(given))!r} is no option of max_batch_size; see docs/python.md for those it has.")
@@ -111,11 +113,12 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
     on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
     found = find_maximum(tried, capacity, guide=probe, limit=limit)
     if found.maximum == 0:
-        failure = trials[-1].failure
+        smallest = why_nothing_fits(trials)
+        failure = smallest.failure
         why = f": {failure.message}" if failure else ""
         error = DoesNotFitError(
-            f"{name} does not train within {format_bytes(capacity)} even at batch 1{why}; use smaller samples, "
-            'precision="bf16" or gradient_checkpointing=True, or a larger GPU.',
+            f"{name} does not train within {format_bytes(capacity)} even at batch {smallest.batch_size}{why}; use "
+            'smaller samples, precision="bf16" or gradient_checkpointing=True, or a larger GPU.',
             failure.shortfall_bytes if failure else None,
         )
         error.trials = trials
@@ -152,10 +155,9 @@ def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
         return batch
 
     def moved(size: int, device: torch.device) -> Any:
-        import torch
-        from torch.utils._pytree import tree_map_only
+        from torch.utils._pytree import tree_map
 
-        return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), batch(size))
+        return tree_map(lambda leaf: leaf.to(device) if hasattr(leaf, "to") else leaf, batch(size))
 
     return moved
 

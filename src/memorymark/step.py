@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import is_fake
+from torch.utils._pytree import tree_map_only
 
 from memorymark.eight_bit import StandInAdamW8bit
 from memorymark.errors import UsageError
 from memorymark.lora import add_adapters, frozen_weights_as_loaded
 from memorymark.recipe import Recipe
+from memorymark.storages import dense_parts
 from memorymark.trace import Phase
 from memorymark.workload import Batch, Workload
 
@@ -69,7 +72,7 @@ class TrainingStep:
     @property
     def own_optimizer(self) -> str:
         """The name of the workload's own optimizer; empty where the recipe's is used."""
-        return type(self.optimizer).__name__ if self.workload.optimizer is not None else ""
+        return type(self.optimizer).__name__ if self.workload.optimizer is not None and self.optimizer else ""
 
     def weights(self) -> Iterator[Tensor]:
         """Parameters and buffers."""
@@ -77,8 +80,8 @@ class TrainingStep:
         yield from self.model.buffers()
 
     def gradients(self) -> Iterator[Tensor]:
-        """Gradients that exist now."""
-        return (p.grad for p in self.model.parameters() if p.grad is not None)
+        """Gradients that exist now; of sparse ones what they are made of."""
+        return (part for p in self.model.parameters() if p.grad is not None for part in dense_parts(p.grad))
 
     def optimizer_state(self) -> Iterator[Tensor]:
         """The optimizer's tensors on the device."""
@@ -114,17 +117,12 @@ class TrainingStep:
 
     def _batch(self, batch_size: int) -> Batch:
         batch = self.workload.batch(batch_size, self.device)
-        if self.recipe.channels_last:
-            images = {k: v.contiguous(memory_format=torch.channels_last) for k, v in batch.items() if v.dim() == 4}
-            return {**batch, **images}
-        return batch
+        return tree_map_only(Tensor, _channels_last, batch) if self.recipe.channels_last else batch
 
     def _loss(self, batch: Batch) -> Tensor:
         with self._autocast():
             if self.recipe.loss == "mean":
-                inputs = {name: value for name, value in batch.items() if name != "labels"}
-                logits: Tensor = self._forward(**inputs).logits
-                return logits.mean()
+                return _mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:
                 return self.workload.loss(self._forward, batch)
             return _own_loss(self._forward, batch, self.workload.name)
@@ -132,6 +130,21 @@ class TrainingStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def _channels_last(tensor: Tensor) -> Tensor:
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+
+
+def _mean_of_logits(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
+    """A loss for any model of transformers' kind, whatever it is trained for."""
+    if not isinstance(batch, Mapping):
+        raise UsageError(f"--loss mean wants a dict of arguments and batch() of {name} gave a {_kind(batch)}; drop it.")
+    output = model(**{argument: value for argument, value in batch.items() if argument != "labels"})
+    logits: Tensor | None = getattr(output, "logits", None)
+    if logits is None:
+        raise UsageError(f"--loss mean wants .logits and the model of {name} gives a {_kind(output)} without; drop it.")
+    return logits.mean()
 
 
 def _own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
@@ -244,10 +257,17 @@ def move_state(optimizer: torch.optim.Optimizer) -> None:
 @contextmanager
 def matmul_precision(recipe: Recipe) -> Iterator[None]:
     """TF32 for the step if the recipe wants it, and what was set before put back after it."""
-    before = torch.get_float32_matmul_precision()
-    if recipe.tf32:
+    if not recipe.tf32:
+        yield
+        return
+    try:
+        before, put_back = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
         torch.set_float32_matmul_precision("high")
+    except RuntimeError:  # the caller uses torch's newer setting, which does not go with this one
+        matmul: Any = torch.backends.cuda.matmul
+        before, put_back = matmul.fp32_precision, partial(setattr, matmul, "fp32_precision")
+        matmul.fp32_precision = "tf32"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        put_back(before)

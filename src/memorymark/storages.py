@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
+
+
+def dense_parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensor itself, or those that a sparse one is made of, which have the storages."""
+    if tensor.layout == torch.sparse_coo:
+        yield from (tensor._indices(), tensor._values())
+    elif tensor.layout == torch.strided:
+        yield tensor
 
 
 class StorageNumbers:

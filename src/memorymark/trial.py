@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -45,6 +46,11 @@ class Failure:
         if self.requested_bytes is None or self.free_bytes is None:
             return None
         return max(self.requested_bytes - self.free_bytes, 0)
+
+
+def why_nothing_fits(trials: Sequence[Trial]) -> Trial:
+    """Of trials that all failed, the smallest that ran out of memory; else the last."""
+    return next((t for t in reversed(trials) if t.failure and t.failure.kind == "memory"), trials[-1])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,9 +177,9 @@ def validate_compile(request: Request, batch_size: int, time_limit_seconds: floa
             start = time.perf_counter()
             first = probe.try_batch(batch_size)
             first_seconds[compiled] = time.perf_counter() - start
-            if not first.fits:
+            trials[compiled] = probe.measure(batch_size) if first.fits else first
+            if not trials[compiled].fits:
                 raise DoesNotFitError(f"batch {batch_size} does not fit {how}; use a smaller --batch-size.")
-            trials[compiled] = probe.measure(batch_size)
             on_event(TrialFinished("validate", trials[compiled]))
     # Whatever the first steps took longer than the eager ones was spent compiling.
     return CompileCheck(trials[False], trials[True], max(first_seconds[True] - first_seconds[False], 0.0))

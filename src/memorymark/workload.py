@@ -17,7 +17,7 @@ Batch = dict[str, "Tensor"]
 class Workload:
     """A model to build and the synthetic batches to train it on.
 
-    ``build()`` makes the model; it is called once, with the device as torch's default device.
+    ``build()`` makes the model, with the device as torch's default device; called anew for every run or prediction.
     ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
     ``loss(model, batch)`` runs the forward pass and gives the loss; without it the model's own ``.loss`` is taken.
     ``optimizer(model)`` makes the optimizer; without it the recipe's is taken.

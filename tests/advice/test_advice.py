@@ -27,6 +27,21 @@ def test_of_those_that_are_as_fast_the_smallest_batch_comes_first():
     assert [one.batch_size for one in found.ranked] == [256, 1024, 16]
 
 
+def test_a_smaller_batch_does_not_come_first_if_it_alone_is_not_worth_the_change():
+    found = advice(option(("bf16",), 106.0, 1024), option(("fused",), 104.6, 256))
+
+    assert [one.batch_size for one in found.ranked] == [1024, 256]
+    assert found.best.batch_size == 1024
+    assert found.to_dict()["worth_changing"] is True
+
+
+def test_where_nothing_is_worth_the_change_the_smallest_batch_comes_first_all_the_same():
+    found = advice(option(("bf16",), 104.0, 1024), option(("fused",), 103.0, 256))
+
+    assert [one.batch_size for one in found.ranked] == [256, 1024]
+    assert found.best is None
+
+
 def test_a_gain_compares_measured_with_measured_and_predicted_with_predicted():
     ran, only_predicted = option(("bf16",), 500.0, measured=330.0), option(("tf32",), 600.0)
     found = advice(ran, only_predicted, predicted=100.0, measured=110.0)

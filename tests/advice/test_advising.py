@@ -1,18 +1,39 @@
 """How advice is found: what is tried, what is run, and what is told of what leads nowhere."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
+import torch
 
 import memorymark as mm
+from memorymark.advice.advising import advise
 from memorymark.advice.screening import split
 from memorymark.advice.script import script_for
 from memorymark.errors import UsageError
 from memorymark.events import StageStarted, TrialFinished
+from memorymark.own import OwnRequest
+from memorymark.question import Question
 from memorymark.recipe import Recipe
 from memorymark.units import GIB, MIB
 from simulated_gpu import Machine, Probe, ask, by_precision, roomy, saturating
 from tiny import tiny
+
+A10 = mm.Target(gpu="a10")
+
+
+@dataclass
+class Disproved(Machine):
+    """A machine on which a run takes other memory than was predicted."""
+
+    true_fixed_bytes: object = None
+    true_sample_bytes: object = None
+
+    def open(self, request, **options):
+        probe = super().open(request, **options)
+        if probe.info.source == "measured":
+            true = {"fixed_bytes": self.true_fixed_bytes, "sample_bytes": self.true_sample_bytes}
+            probe._machine = replace(self, **{name: formula for name, formula in true.items() if formula})
+        return probe
 
 
 def test_the_recipe_that_gains_most_is_put_together_and_run():
@@ -59,14 +80,11 @@ def test_a_larger_batch_is_taken_where_the_run_shows_that_it_is_faster():
 
 
 def test_a_batch_that_does_not_run_is_made_smaller_until_it_does():
-    class Tight(Machine):
-        def open(self, request, **options):
-            probe = super().open(request, **options)
-            if probe.info.source == "measured":  # what runs takes twice what was predicted
-                probe._machine = replace(self, sample_bytes=lambda _: 200 * MIB)
-            return probe
+    twice = Disproved(
+        lambda _: GIB, lambda _: 100 * MIB, lambda _, size: 10.0 * size, true_sample_bytes=lambda _: 200 * MIB
+    )
 
-    found = ask(Tight(lambda _: GIB, lambda _: 100 * MIB, lambda _, size: 10.0 * size))
+    found = ask(twice)
 
     assert found.best.measured.fits
     assert found.best.measured.peak_reserved_bytes <= 0.95 * 100 * GIB
@@ -81,19 +99,97 @@ def test_what_is_predicted_to_be_much_slower_is_not_run():
 
 
 def test_a_way_that_never_fits_is_given_up_at_batch_1():
-    class Full(Machine):
-        def open(self, request, **options):
-            probe = super().open(request, **options)
-            if probe.info.source == "measured" and request.recipe.precision == "bf16":
-                probe._machine = replace(self, fixed_bytes=lambda _: 200 * GIB)
-            return probe
+    def true_fixed(request):
+        return (200 if request.recipe.precision == "bf16" else 1) * GIB
 
     heard = []
-    ask(Full(lambda _: GIB, lambda _: 30 * GIB, by_precision), heard=heard, batch_size=1)
+    full = Disproved(lambda _: GIB, lambda _: 30 * GIB, by_precision, true_fixed_bytes=true_fixed)
+    ask(full, heard=heard, batch_size=1)
 
     failed = [event.trial.batch_size for event in heard if isinstance(event, TrialFinished) and not event.trial.fits]
     assert failed
     assert failed.count(1) <= 3  # once for each way
+
+
+def test_a_batch_of_today_that_runs_out_of_memory_does_not_fit_whatever_was_predicted():
+    machine = Disproved(lambda _: GIB, lambda _: 100 * MIB, by_precision, true_sample_bytes=lambda _: 200 * MIB)
+    heard = []
+
+    found = ask(machine, batch_size=900, try_compile=True, heard=heard)
+
+    failed = [event.trial for event in heard if isinstance(event, TrialFinished) and not event.trial.fits]
+    assert failed[0].batch_size == 900
+    assert (found.fits_today, found.today) == (False, None)
+    assert "does not run at batch 900, against the prediction." in [one.why for one in found.refused]
+    assert found.best.measured.fits
+    assert (found.best.changes, found.best.batch_size, found.best.accumulation_steps) == (("batch",), 450, 2)
+    assert found.best.predicted.batch_size == 450
+    assert found.verdict == "The least change that makes it fit: batch 450 x 2 accumulation steps."
+
+
+def test_where_today_runs_out_of_memory_the_options_are_run_and_compiled_all_the_same():
+    machine = Disproved(lambda _: GIB, lambda _: 100 * MIB, by_precision, true_sample_bytes=lambda _: 200 * MIB)
+
+    found = ask(machine, batch_size=900, try_compile=True)
+
+    ran = [one.changes for one in found.options if one.measured is not None]
+    assert len(ran) == 4
+    assert "compile" in ran[-1]
+    assert ("compile",) not in [one.changes for one in found.refused]
+
+
+def test_a_smaller_batch_that_was_looked_at_already_is_not_looked_at_twice():
+    def speed(request, batch_size):
+        return by_precision(request, batch_size) * (0.5 if batch_size > 600 else 1.0)
+
+    machine = Disproved(lambda _: GIB, lambda _: 100 * MIB, speed, true_sample_bytes=lambda _: 150 * MIB)
+
+    found = ask(machine, batch_size=900)
+
+    assert [one.changes for one in found.options].count(("batch",)) == 1
+    assert found.best.changes == ("batch",)
+    assert found.best.batch_size <= 600
+
+
+def test_where_no_way_that_should_be_faster_runs_those_that_make_room_are_tried():
+    def true_fixed(request):
+        return (20 if request.recipe.lora else 200) * GIB
+
+    machine = Disproved(lambda _: GIB, lambda _: GIB, by_precision, true_fixed_bytes=true_fixed)
+
+    found = ask(machine, batch_size=1)
+
+    assert not found.fits_today
+    assert found.best.changes == ("lora",)
+    assert found.best.measured.fits
+
+
+def test_where_not_even_the_weights_of_today_fit_the_gpu_a_change_that_runs_is_found():
+    class Crowded(Machine):
+        def open(self, request, **options):
+            if request.target.gpu is None and not request.recipe.lora:
+                raise mm.DoesNotFitError("the weights do not fit.")
+            return super().open(request, **options)
+
+    found = ask(Crowded(lambda _: GIB, lambda _: GIB, by_precision))
+
+    assert not found.fits_today
+    assert found.best.changes == ("lora",)
+    assert found.best.measured.fits
+
+
+@pytest.mark.parametrize(
+    ("sample_bytes", "fits"), [(100 * MIB, True), (20 * GIB, False)], ids=["today fits", "today does not"]
+)
+def test_on_a_gpu_that_torch_cannot_use_all_stays_predicted_for_it(sample_bytes, fits):
+    machine = Machine(lambda _: GIB, lambda _: sample_bytes, by_precision, here=False)
+
+    found = ask(machine, try_compile=True)
+
+    assert found.fits_today is fits
+    assert {one.source for one in found.options} == {"predicted"}
+    assert all(one.measured is None for one in found.options)
+    assert [one.why for one in found.refused if one.changes == ("compile",)]
 
 
 def test_for_a_gpu_that_is_named_nothing_is_run():
@@ -216,6 +312,29 @@ def test_where_the_weights_alone_are_too_large_nothing_is_traced_for_it():
     assert found.best.changes == ("lora", "bf16")
 
 
+@pytest.mark.parametrize(
+    "own",
+    [OwnRequest.from_name("net", Recipe(), A10), mm.Request(model="nets.py:make", target=A10)],
+    ids=["workload", "factory"],
+)
+@pytest.mark.parametrize(("taken", "fits"), [(8, True), (30, False)], ids=["today fits", "today does not"])
+def test_what_the_weights_of_ones_own_model_take_is_not_guessed_from_their_number(own, taken, fits):
+    """They may be frozen or of any type: 2 billion in bf16 that are not trained take 4 GB, and not 32."""
+
+    def fixed(request):
+        return taken * GIB // (1 if fits or request.recipe.precision == "fp32" else 2)
+
+    machine = Machine(
+        fixed, lambda _: MIB, by_precision, capacity_bytes=22 * GIB, parameters=2 * 10**9, sample="8 x float32"
+    )
+
+    found = advise(Question(request=own, advise=True, try_compile=False), machine, lambda _: None)
+
+    assert found.fits_today is fits
+    assert found.best.changes == ("bf16", "fused")
+    assert not [one.why for one in found.refused if "alone take" in one.why]
+
+
 def test_shorter_samples_are_the_last_resort():
     machine = Machine(lambda _: GIB, lambda r: (r.seq_len or 1024) * GIB, lambda *_: 1.0, sample="1024 tokens")
 
@@ -258,6 +377,44 @@ def test_what_cannot_be_predicted_is_run_instead():
     assert found.predicted is None
     assert all(one.measured is not None for one in found.options)
     assert found.best.changes == ("bf16", "fused")
+
+
+def test_todays_batch_above_the_largest_that_may_be_tried_is_refused():
+    request = mm.Request(model="bert", target=A10)
+
+    with pytest.raises(
+        UsageError,
+        match=r"^--max-batch 8 is below today's --batch-size of 16, so no gain over today could be told; .*\.$",
+    ):
+        Question(request=request, max_batch=8, advise=True)
+
+    question = Question(request=request, max_batch=8, current_batch_size=8, advise=True)
+    assert advise(question, roomy(), lambda _: None).fits_today
+
+
+class Inverted(torch.nn.Module):
+    """A layer with an inverse, which torch has for full precision alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        return torch.linalg.inv(self.inner(x)).mean()
+
+
+def test_a_way_that_crashes_in_this_process_is_left_and_the_others_are_not():
+    workload = mm.Workload(
+        build=Inverted,
+        batch=lambda size, device: {"x": torch.rand(size, 64, 64, device=device)},
+        loss=lambda model, batch: model(**batch),
+    )
+
+    found = mm.advise(workload, gpu="a10", max_batch=256)
+
+    refused = {one.title: one.why for one in found.refused}
+    assert refused["bf16 autocast"].startswith("crashes with RuntimeError: linalg")
+    assert found.options
 
 
 def test_listeners_hear_of_every_way_and_of_every_run():

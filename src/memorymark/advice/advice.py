@@ -7,7 +7,7 @@ from typing import Any
 
 from memorymark.advice.changes import CHANGES, level_of
 from memorymark.catalog import Price
-from memorymark.cost import Savings, Usage, savings
+from memorymark.cost import Savings, Usage, savings, usd_per_million_samples
 from memorymark.notebook import Shown
 from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
@@ -165,7 +165,7 @@ class Advice(Shown):
             ranked = sorted(
                 self.options, key=lambda option: (confirms and option.measured is None, -(self.gain(option) or 0.0))
             )
-            return _smallest_of_the_best(ranked)
+            return self._smallest_of_the_best(ranked)
         return sorted(self.options, key=lambda option: (level_of(option.changes), -option.samples_per_second))
 
     @property
@@ -174,7 +174,7 @@ class Advice(Shown):
         first = next(iter(self.ranked), None)
         if first is None or not self.fits_today:
             return first
-        return first if (self.gain(first) or 0.0) >= WORTH_CHANGING else None
+        return first if self._is_worth_it(first) else None
 
     def gain(self, option: Option) -> float | None:
         """Its throughput over today's, measured over measured or predicted over predicted."""
@@ -183,6 +183,20 @@ class Advice(Shown):
         if option.predicted is not None and self.predicted is not None:
             return _ratio(option.predicted, self.predicted)
         return None
+
+    def _is_worth_it(self, option: Option) -> bool:
+        return (self.gain(option) or 0.0) >= WORTH_CHANGING
+
+    def _smallest_of_the_best(self, ranked: list[Option]) -> list[Option]:
+        """Of those that are as fast as the first, and worth it if that is, the smallest batch comes first."""
+        if not ranked:
+            return []
+        first = ranked[0]
+        enough = AS_FAST * first.samples_per_second
+        equals = [one for one in ranked if one.source == first.source and one.samples_per_second >= enough]
+        worth_it = [one for one in equals if self._is_worth_it(one)]
+        chosen = min(worth_it or equals, key=lambda option: option.effective_batch_size)
+        return [chosen, *(option for option in ranked if option is not chosen)]
 
     def predicted_gain(self, option: Option) -> float | None:
         """The gain as it was predicted, to be held against the measured one."""
@@ -199,7 +213,7 @@ class Advice(Shown):
         """What a million samples cost at a trial's throughput."""
         if self.price is None or not trial.samples_per_second:
             return None
-        return self.price.usd_per_hour / 3600 / trial.samples_per_second * 1e6
+        return usd_per_million_samples(self.price.usd_per_hour, trial.samples_per_second)
 
     def code(self, option: Option) -> Code:
         """The option as code to paste."""
@@ -329,17 +343,6 @@ class Advice(Shown):
             seconds=data["seconds"],
             **today,
         )
-
-
-def _smallest_of_the_best(ranked: list[Option]) -> list[Option]:
-    """Of those that are as fast as the first, the one with the smallest batch comes first."""
-    if not ranked:
-        return []
-    first = ranked[0]
-    enough = AS_FAST * first.samples_per_second
-    equals = [one for one in ranked if one.source == first.source and one.samples_per_second >= enough]
-    chosen = min(equals, key=lambda option: option.effective_batch_size)
-    return [chosen, *(option for option in ranked if option is not chosen)]
 
 
 def _ratio(then: Trial, now: Trial) -> float | None:

@@ -21,15 +21,17 @@ from memorymark.units import format_bytes
 def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
     """The advice for a training; ``site`` is where steps are predicted and run."""
     inquiry, start = Inquiry(question, site, on_event), time.perf_counter()
-    confirming = Confirming(inquiry)
+    screening, confirming = Screening(inquiry), Confirming(inquiry)
     try:
-        now, options = Screening(inquiry).options()
+        now, options = screening.options()
         screened = time.perf_counter()
         measured = now if now and now.source == "measured" else None
         if inquiry.gpu is not None:
-            measured, options = confirming.confirm(now, options)
+            now, measured, options = confirming.confirm(now, options)
+            if now is None and not options:
+                _, _, options = confirming.confirm(None, screening.smaller())
         inquiry.close()  # what is compiled is so in a fresh process, as a script would be
-        options += Compiling(inquiry, confirming).options(options, measured)
+        options += Compiling(inquiry, confirming).options(options)
     finally:
         inquiry.close()
     options = [option for option in options if not _loses(inquiry, option, now, measured)]

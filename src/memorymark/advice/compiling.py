@@ -9,7 +9,6 @@ from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.changes import CHANGES
 from memorymark.advice.confirming import Confirming, runs_of
 from memorymark.advice.inquiry import Inquiry, named, speed
-from memorymark.trial import Trial
 
 # Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
 AS_FAST = 0.97
@@ -25,16 +24,15 @@ class Compiling:
     def __init__(self, inquiry: Inquiry, confirming: Confirming) -> None:
         self._inquiry, self._confirming = inquiry, confirming
 
-    def options(self, options: list[Option], measured: Trial | None) -> list[Option]:
+    def options(self, options: list[Option]) -> list[Option]:
         """The best of the options, compiled; none where nothing can be compiled, or it fails."""
         if not self._inquiry.question.try_compile or self._inquiry.today.recipe.compile or not options:
             return []
-        if measured is None or self._inquiry.info.device_kind != "cuda":
-            if self._inquiry.info.device_kind == "cuda":
-                self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
+        if self._inquiry.info.device_kind != "cuda":
             return []
         runs = runs_of(options)
         if not runs:
+            self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
             return []
         fastest = max(option.samples_per_second for option in runs)
         as_fast = [option for option in runs if option.samples_per_second >= AS_FAST * fastest]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from memorymark.advice.advice import Option, with_measured
+from memorymark.advice.changes import level_of
 from memorymark.advice.inquiry import Inquiry, speed
+from memorymark.advice.screening import split
 from memorymark.errors import DoesNotFitError, UsageError, WorkerError
 from memorymark.probe import Probe
+from memorymark.request import Request
 from memorymark.trial import Trial
 
 CONFIRMED = 3
@@ -21,24 +26,38 @@ SMALLER, SMALLER_UNSEEN, TRIES, TRIES_COMPILED = 0.98, 0.8, 6, 2
 FAILURES = (UsageError, WorkerError, DoesNotFitError, RuntimeError)
 
 
+class _CannotRunError(Exception):
+    """The driver knows a GPU that this torch cannot use."""
+
+
 class Confirming:
     """Runs today's training and what is better by its prediction."""
 
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry = inquiry
 
-    def confirm(self, now: Trial | None, options: list[Option]) -> tuple[Trial | None, list[Option]]:
-        """Today's training and the best options, measured; an option that does not run is dropped."""
-        measured = self._measure_today() if now is not None else None
-        if now is not None and measured is None:
-            return None, options
+    def confirm(self, now: Trial | None, options: list[Option]) -> tuple[Trial | None, Trial | None, list[Option]]:
+        """Today's training as predicted and as measured, and the options; one that does not run is dropped.
+
+        Where a run of today's training disproves that it fits, both are ``None``.
+        """
+        try:
+            measured = self._measure_today() if now is not None else None
+            if now is not None and measured is None:
+                now, options = None, self._with_smaller_batch(options)
+            return now, measured, self._confirmed(options, fits_today=now is not None)
+        except _CannotRunError:
+            return now, None, options
+
+    def _confirmed(self, options: list[Option], *, fits_today: bool) -> list[Option]:
+        """The options, the best few as they run: the fastest, or the least changes where today's does not fit."""
         confirmed: list[Option] = []
-        ranked = sorted(options, key=lambda option: -option.samples_per_second) if now is not None else options
+        ranked = sorted(options, key=lambda one: -one.samples_per_second if fits_today else level_of(one.changes))
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
         best_predicted = 0.0
         for option in ranked:
             runs, predicted_speed = len(runs_of(confirmed)), option.samples_per_second
-            is_near = now is None or predicted_speed >= WORTH_RUNNING * best_predicted
+            is_near = not fits_today or predicted_speed >= WORTH_RUNNING * best_predicted
             if runs == 0 or (runs < wanted and is_near):
                 run = self.run(option)
                 if run is not None:
@@ -47,16 +66,44 @@ class Confirming:
             else:
                 confirmed.append(option)
         best = max(runs_of(confirmed), key=lambda option: option.samples_per_second, default=None)
-        return measured, [self._with_larger_batch(one) if one is best else one for one in confirmed]
+        return [self._with_larger_batch(one) if one is best else one for one in confirmed]
 
     def _measure_today(self) -> Trial | None:
-        self._inquiry.tell("confirm", f"running today's training at batch {self._inquiry.question.current_batch_size}")
-        with self._inquiry.opened(self._inquiry.question.request) as probe:
-            if probe.info.device_kind != "cuda" or probe.info.source != "measured":
-                return None  # the driver knows a GPU that this torch cannot use
+        """Today's training as it runs; ``None``, and that kept, if it does not fit after all."""
+        batch_size = self._inquiry.question.current_batch_size
+        self._inquiry.tell("confirm", f"running today's training at batch {batch_size}")
+        # Where not even the weights fit, there is no trial but an error.
+        with suppress(DoesNotFitError), self._running(self._inquiry.question.request) as probe:
             self._inquiry.info = replace(probe.info, unknown_operations=self._inquiry.info.unknown_operations)
-            trial = self._inquiry.measured(probe, self._inquiry.question.current_batch_size)
-        return trial if trial.fits else None
+            trial = self._inquiry.measured(probe, batch_size)
+            if trial.fits:
+                return trial
+        self._inquiry.refuse((), f"does not run at batch {batch_size}, against the prediction.")
+        return None
+
+    def _with_smaller_batch(self, options: list[Option]) -> list[Option]:
+        """The options, among them today's recipe at a batch below today's, which is too large."""
+        too_large, recipe = self._inquiry.question.current_batch_size, self._inquiry.question.request.recipe
+        options = [one for one in options if one.changes != ("batch",) or one.batch_size < too_large]
+        if too_large == 1 or any(one.changes == ("batch",) for one in options):
+            return options
+        batch_size, steps = split(too_large * recipe.accumulation_steps, int(SMALLER_UNSEEN * too_large))
+        option = Option(
+            changes=("batch",),
+            recipe=replace(recipe, accumulation_steps=steps),
+            batch_size=batch_size,
+            accumulation_steps=steps,
+        )
+        predicted = self._prediction(option, batch_size)
+        return [replace(option, predicted=predicted), *options] if predicted else options
+
+    @contextmanager
+    def _running(self, request: Request) -> Iterator[Probe]:
+        """The probe of a request on the GPU here."""
+        with self._inquiry.opened(request) as probe:
+            if probe.info.device_kind != "cuda" or probe.info.source != "measured":
+                raise _CannotRunError
+            yield probe
 
     def run(self, option: Option) -> Option | None:
         """The option as it runs; ``None``, and the reason kept, if it does not."""
@@ -76,7 +123,7 @@ class Confirming:
         batch_size = option.batch_size
         for _ in range(TRIES_COMPILED if option.recipe.compile else TRIES):
             # Opened for each size, because compiled code is made for one.
-            with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
+            with self._running(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 if self._is_safe(trial, probe):
                     return trial
@@ -102,7 +149,7 @@ class Confirming:
     def run_at(self, option: Option, batch_size: int) -> Trial | None:
         """A run of the option at another size; ``None`` if that does not work, which takes nothing from the option."""
         try:
-            with self._inquiry.opened(self._inquiry.request_of(option)) as probe:
+            with self._running(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 return trial if self._is_safe(trial, probe) else None
         except FAILURES:
@@ -118,6 +165,9 @@ class Confirming:
         """The prediction for the batch that was run in the end."""
         if option.predicted is None or batch_size == option.batch_size:
             return option.predicted
+        return self._prediction(option, batch_size)
+
+    def _prediction(self, option: Option, batch_size: int) -> Trial | None:
         one_batch = replace(self._inquiry.request_of(option), recipe=replace(option.recipe, accumulation_steps=1))
         with self._inquiry.opened(self._inquiry.screened(one_batch)) as probe:
             trial = probe.measure(batch_size)

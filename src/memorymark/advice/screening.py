@@ -12,11 +12,10 @@ from memorymark.advice.advice import Option
 from memorymark.advice.changes import AMPERE, CHANGES, Facts, apply_all
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.analysis import Analysis
-from memorymark.analyzing import analyze_with, entry_of
-from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError, WorkerError
+from memorymark.analyzing import analyze_with, entry_of, least_bytes
+from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
 from memorymark.events import ignore
 from memorymark.probe import Probe
-from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
@@ -65,12 +64,18 @@ class Screening:
             self._inquiry.gpu = None  # what cannot be predicted is run instead, all of it
             found = self._try(())
         if found is None:
-            self._fits_today = False
-            return None, list(self._smaller())
+            return None, self.smaller()
         now, bigger_batch = found
         options = [bigger_batch] if bigger_batch.batch_size != self._inquiry.question.current_batch_size else []
         options += self._faster(bigger_batch)
         return now, options
+
+    def smaller(self) -> list[Option]:
+        """Options that fit where today's recipe does not, the least change first; none where they are known already."""
+        if not self._fits_today:
+            return []
+        self._fits_today = False
+        return list(self._smaller())
 
     def _faster(self, start: Option) -> Iterator[Option]:
         """Recipes that are faster than the one before, and one that takes less memory."""
@@ -116,8 +121,7 @@ class Screening:
     def _is_roomy(self, changes: tuple[str, ...]) -> bool:
         """Whether there is room for weights and state at least."""
         request = apply_all(self._today, changes, self._facts)
-        room = self._inquiry.info.capacity_bytes
-        return request is not None and request.recipe.least_bytes(self._inquiry.info.parameters) <= room
+        return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.info.capacity_bytes
 
     def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
         """The longest samples that fit with some changes made."""
@@ -134,13 +138,19 @@ class Screening:
         request = apply_all(self._today, tuple(c for c in changes if c != "shorter"), self._facts)
         if request is None:
             return None
-        if request.recipe.least_bytes(self._inquiry.info.parameters) > self._inquiry.info.capacity_bytes:
-            self._inquiry.refuse(changes, self._why_not(request.recipe))
+        if least_bytes(request, self._inquiry.info) > self._inquiry.info.capacity_bytes:
+            self._inquiry.refuse(changes, self._why_not(request))
             return None
         try:
             found = self._try(changes, replace(request, seq_len=seq_len) if seq_len else request)
         except (UsageError, CannotPredictError, WorkerError) as error:
             self._inquiry.refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
+            return None
+        except MemoryMarkError:
+            raise
+        except Exception as error:  # in this process, what a worker would have crashed with
+            said = str(error).strip().partition("\n")[0]
+            self._inquiry.refuse(changes, f"crashes with {type(error).__name__}: {said}")
             return None
         return found[1] if found else None
 
@@ -155,17 +165,17 @@ class Screening:
                 found = analyze_with(question, probe, ignore, time.perf_counter())
             except DoesNotFitError:
                 cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
-                self._inquiry.refuse(changes, self._why_not(request.recipe).removesuffix(".") + cut)
+                self._inquiry.refuse(changes, self._why_not(request).removesuffix(".") + cut)
                 return None
             now = found.current if found.current and found.current.fits else None
             option = self._worth_using(changes, request, found, probe)
         self._inquiry.tell("advise", f"{option.title}: {option.samples_per_second:,.0f} samples/s, {option.source}")
         return now, option
 
-    def _why_not(self, recipe: Recipe) -> str:
-        least = recipe.least_bytes(self._inquiry.info.parameters)
+    def _why_not(self, request: Request) -> str:
+        least = least_bytes(request, self._inquiry.info)
         if least > self._inquiry.info.capacity_bytes:
-            parts = "the frozen weights" if recipe.lora else "weights, gradients and optimizer state"
+            parts = "the frozen weights" if request.recipe.lora else "weights, gradients and optimizer state"
             return f"does not fit: {parts} alone take {format_bytes(least)}."
         return "does not fit even at batch 1."
 

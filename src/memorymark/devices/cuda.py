@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -23,14 +24,19 @@ MARK_BYTES = 509
 SCRATCH_BYTES_PER_THREAD = 512
 
 
+@cache
+def _others_bytes(index: int) -> int:
+    """What others held when this process first asked; once it has used CUDA, its own cannot be told from theirs."""
+    return 0 if torch.cuda.is_initialized() else nvml.used_bytes(index) or 0
+
+
 class CudaDevice:
     """One GPU, by its index after CUDA_VISIBLE_DEVICES."""
 
     kind = "cuda"
 
     def __init__(self, index: int) -> None:
-        # Before the first CUDA call of this process, all that the device holds belongs to others.
-        self.other_processes_bytes = nvml.used_bytes(index) or 0
+        self.other_processes_bytes = _others_bytes(index)
         self.torch_device = torch.device("cuda", index)
         torch.cuda.set_device(index)
         self.name: str = torch.cuda.get_device_name(index)

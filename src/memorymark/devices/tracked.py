@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from memorymark.devices.base import MemoryReading
-from memorymark.storages import StorageNumbers
+from memorymark.storages import StorageNumbers, dense_parts
 from memorymark.trace import Phase, Trace
 from memorymark.units import GIB, format_bytes
 
@@ -36,7 +36,8 @@ class TensorTracker(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor) and leaf.device.type == self.device_type:
-                self._count(leaf.untyped_storage())
+                for part in dense_parts(leaf):
+                    self._count(part.untyped_storage())
         return result
 
     def serial_of(self, storage: torch.UntypedStorage) -> int | None:

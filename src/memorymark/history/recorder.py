@@ -6,14 +6,16 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from memorymark.analysis import Analysis
+from memorymark.comparison import Comparison
 from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
 from memorymark.history.job import JobEvent, error_kind, new_job
 from memorymark.history.store import Store, default_url
 from memorymark.question import Question
 from memorymark.result import Result
+from memorymark.sweep import Sweep
 from memorymark.target import default_gpu_target
+from memorymark.trial import Source
 
 
 class Recorder:
@@ -34,7 +36,7 @@ class Recorder:
         """Writes down the answer."""
         self._note("result", {})
         target = self._question.request.target
-        if isinstance(result, Analysis) and result.source == "predicted" and target.gpu is None:
+        if _source(result) == "predicted" and target.gpu is None:
             request = replace(self._question.request, target=default_gpu_target(target))
             self._question = replace(self._question, request=request)
         self._write(state="done", result=result.to_dict())
@@ -58,3 +60,10 @@ class Recorder:
         store = Store(default_url())
         store.add(job, self._events)
         store.close()
+
+
+def _source(result: Result) -> Source | None:
+    """Whether what is for one GPU was measured or predicted; ``None`` if it is for all of them."""
+    if isinstance(result, Comparison):
+        return None
+    return result.plan.info.source if isinstance(result, Sweep) else result.info.source

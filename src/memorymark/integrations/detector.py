@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from memorymark.integrations.batches import BatchSize, size_of
+from memorymark.integrations.batches import BatchSize, size_of, size_of_arguments
 from memorymark.integrations.feeds import Feeds
 from memorymark.integrations.modules import (
     any_trains,
@@ -181,7 +181,7 @@ class Detector:
             if self._gpu_may_be_asked():
                 self._gpu.clock.end()
         if module == next(iter(self._forwards)):
-            self._take(size_of(inputs), first=first)
+            self._take(size_of_arguments(inputs), first=first)
 
     @_harmless
     def forward_ends(self) -> None:
@@ -197,7 +197,10 @@ class Detector:
 
     @_harmless
     def entered_autocast(self, device_type: str, dtype: torch.dtype | None, *, enabled: bool) -> None:
-        """Some operations run in another precision from here on."""
+        """Some operations run in another precision from here on; an evaluation's precision is not the training's."""
+        # Whatever the thread: where a checkpoint recomputes, it is one of autograd's.
+        if not torch.is_grad_enabled() or self._is_in_eval_mode():
+            return
         if enabled and dtype is not None and (self._device is None or device_type == self._device.kind):
             self._autocast = str(dtype).removeprefix("torch.")
 
@@ -238,7 +241,7 @@ class Detector:
                 self._gpu.clock.collect()
                 self._memory = self._gpu.memory(settled=True)
             if self._recorder is not None and error is None:
-                self._recorder.finish(self._optimizers, (self._micro_batches(), self._autocast))
+                self._recorder.finish(self._optimizers, self._autocast)
             elif self._gpu is not None:
                 self._gpu.abandon_recording()
         except Exception as failed:  # after an error of CUDA nothing can be asked any more
@@ -287,8 +290,7 @@ class Detector:
         count_up(self._sizes, size.samples)
         if first and self._recorder is not None and self._gpu_may_be_asked():
             self._is_disturbed |= self._gpu.recording
-            facts = (self._micro_batches(), self._autocast)
-            self._recorder.step_begins(size, self._phase_steps, self._optimizers, facts)
+            self._recorder.step_begins(size, self._phase_steps, self._optimizers, self._autocast)
             if self._gpu.recording:
                 self._hooks.attach()
             else:
@@ -320,7 +322,7 @@ class Detector:
             # Where several modules take turns, as in a GAN, the one called least says how often.
             kind = self._batches if self._loader is not None else min(self._forwards.values(), default=0)
             if kind in self._sums or len(self._sums) < KINDS_OF_STEPS:
-                self._sums.setdefault(kind, StepSums()).add(seconds, self._waiting, self._between, self._step_samples)
+                self._sums.setdefault(kind, StepSums()).add(seconds, self._waiting, self._between)
         self._steps += 1
         self._phase_steps += 1
         self._samples += self._step_samples

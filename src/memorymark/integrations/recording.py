@@ -14,14 +14,13 @@ from memorymark.trial import Breakdown
 class StepRecording:
     """From the first forward pass of one step to that of the next, so that what outlives a step is seen to.
 
-    ``before`` is what was alive at the start, in order of address; ``owners`` says whose those blocks and, by the
-    number of their event, later ones were when the last backward pass had ended. ``parameters`` counts the trained
-    tensors by their number of elements. ``item_bytes`` are the sizes of an element: of the parameters, and of what
-    autocast makes of them, if it is on.
+    ``before`` is what was alive at the start, in order of address. ``owners_before`` says whose those blocks were when
+    the last backward pass had ended, and ``owners_made``, by the number of their event, whose later ones were.
+    ``parameters`` counts the trained tensors by their number of elements. ``item_bytes`` is the size of an element of
+    theirs, ``cast_bytes`` that of what autocast makes of it, if it is on.
     """
 
     batch_size: int
-    micro_batches: int
     before: dict[int, int]
     events: list[tuple[int, int]]
     marks: list[tuple[Phase, int]]
@@ -31,13 +30,6 @@ class StepRecording:
     item_bytes: int = 4
     cast_bytes: int | None = None
     scratch_limit_bytes: int | None = None
-
-    def phase_of_events(self) -> list[Phase | None]:
-        """In which phase each event was; ``None`` after the last mark."""
-        phases: list[Phase | None] = []
-        for phase, end in self.marks:
-            phases += [phase] * (end - len(phases))
-        return phases + [None] * (len(self.events) - len(phases))
 
     def breakdown(self, peak_allocated_bytes: int) -> Breakdown:
         """What the peak of this step was made of."""

@@ -19,18 +19,16 @@ class StepSums:
     seconds: float = 0.0
     waiting_seconds: float = 0.0
     between_seconds: float = 0.0
-    samples: int = 0
     kept: list[float] = field(default_factory=list)
     # The script's own random numbers must stay the ones it would have drawn by itself.
     _random: Random = field(default_factory=lambda: Random(0))  # noqa: S311 - a sample of durations, no secret
 
-    def add(self, seconds: float, waiting_seconds: float, between_seconds: float, samples: int) -> None:
+    def add(self, seconds: float, waiting_seconds: float, between_seconds: float) -> None:
         """One more step."""
         self.steps += 1
         self.seconds += seconds
         self.waiting_seconds += waiting_seconds
         self.between_seconds += between_seconds
-        self.samples += samples
         if len(self.kept) < KEPT_STEPS:
             self.kept.append(seconds)
         elif (at := self._random.randrange(self.steps)) < KEPT_STEPS:

@@ -43,13 +43,13 @@ class StepRecorder:
         return self._gpu.recording or (self._recordings < MAX_RECORDINGS and steps <= LAST_RECORDED_STEP)
 
     def step_begins(
-        self, size: BatchSize, steps: int, optimizers: Iterable[torch.optim.Optimizer], about: Facts
+        self, size: BatchSize, steps: int, optimizers: Iterable[torch.optim.Optimizer], autocast: str | None
     ) -> None:
-        """At the first batch of a step: a recording ends here, or begins."""
+        """At the first batch of a step: a recording ends here, or begins; ``autocast`` is what fp32 is cast to."""
         if steps < RECORD_AFTER_STEPS:
             return
         if self._gpu.recording:
-            self.finish(optimizers, about)
+            self.finish(optimizers, autocast)
         elif self.wants_more(steps) and size.elements >= WORTH_RECORDING_AGAIN * self._recorded_elements:
             if self._gpu.start_recording():
                 self._recordings += 1
@@ -92,22 +92,20 @@ class StepRecorder:
         self._owners |= self._gpu.keys_of(gradients, "gradients")
         self._owners |= self._gpu.keys_of(optimizer_state(optimizers), "optimizer_state")
 
-    def finish(self, optimizers: Iterable[torch.optim.Optimizer], about: Facts) -> None:
+    def finish(self, optimizers: Iterable[torch.optim.Optimizer], autocast: str | None) -> None:
         """Ends a recording, if there is one."""
         trace = self._gpu.finish_recording()
         if trace is not None and self._owners:
             parameters = [p for p in parameters_of(optimizers) if p.requires_grad]
-            self.recording = self._made(trace, parameters, about)
+            self.recording = self._made(trace, parameters, autocast)
             self._recorded_elements = self._size.elements
 
-    def _made(self, trace: Trace, parameters: Sequence[Tensor], about: Facts) -> StepRecording:
+    def _made(self, trace: Trace, parameters: Sequence[Tensor], autocast: str | None) -> StepRecording:
         before = dict(sorted((int(str(key)), size) for key, size in trace.before.items()))
         events = [(int(str(key)), size) for key, size in trace.events]
         item_bytes = max((p.element_size() for p in parameters), default=4)
-        micro_batches, autocast = about
         return StepRecording(
             batch_size=self._size.samples,
-            micro_batches=micro_batches,
             before=before,
             events=events,
             marks=list(trace.marks),
@@ -133,7 +131,3 @@ class StepRecorder:
 def _convolves(parameters: Sequence[Tensor]) -> bool:
     """Whether most of the model are convolutions, whose scratch space has no such limit as that of reductions."""
     return sum(p.numel() for p in parameters if p.dim() > 2) > sum(p.numel() for p in parameters) / 2
-
-
-Facts = tuple[int, str | None]
-"""How many batches make a step, and what autocast makes of fp32, if it is on."""

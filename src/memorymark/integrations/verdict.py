@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from memorymark.advice.screening import split
 from memorymark.catalog import match_gpu
 from memorymark.integrations import changes
 from memorymark.integrations.observation import Observation
@@ -103,20 +104,41 @@ def _headline(seen: Observation, findings: list[Finding]) -> str:
 def _memory_ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     if seen.ending is None or not seen.ending.out_of_memory:
         return
-    size = f"batch {seen.batch_size}" if seen.batch_size else "this batch"
-    fits = f"; about {estimate.recommended} should fit" if estimate is not None else ""
-    today = seen.batch_size or 2
-    most = max(min(estimate.recommended if estimate is not None else today // 2, today - 1), 1)
-    smaller, accumulate = _same_effective(today * seen.micro_batches, most)
+    today = seen.batch_size
+    size = f"batch {today}" if today else "this batch"
+    # An estimate that the end contradicts is worth nothing.
+    fits = estimate.recommended if estimate is not None and today and estimate.recommended < today else None
+    title, code, savings = "Use a smaller batch", "", ", ".join(_savings(seen))
+    note = f"What needs less memory too: {savings}."
+    if today == 1:
+        title = f"Save memory in the step itself: {savings}"
+        note = "Where weights and optimizer state are what fills it, an 8-bit optimizer or LoRA saves more."
+    elif today:
+        smaller, accumulate = split(today * seen.micro_batches, fits or today // 2)
+        title, code = f"{title}: {smaller}", changes.batch(seen, smaller, accumulate=accumulate)
     yield Finding(
         kind="out_of_memory",
-        headline=f"It ran out of memory with {size}{fits}",
-        title=f"Use a smaller batch: {smaller}",
+        headline=f"It ran out of memory with {size}" + (f"; about {fits} should fit" if fits else ""),
+        title=title,
         reason=f"{seen.ending.kind}: {seen.ending.message}",
-        code=changes.batch(seen, smaller, accumulate=accumulate),
-        note="bf16, gradient checkpointing and shorter samples need less memory too.",
+        code=code,
+        note=note,
         weight=100,
     )
+
+
+def _savings(seen: Observation) -> Iterator[str]:
+    """What takes less memory at the same batch, and is not done already."""
+    if not _is_low_precision(seen):
+        yield "bf16"
+    if seen.model is None or not seen.model.checkpointing:
+        yield "gradient checkpointing"
+    yield "shorter samples"
+
+
+def _is_low_precision(seen: Observation) -> bool:
+    model = seen.model
+    return seen.autocast is not None or (model is not None and model.precision in ("bfloat16", "float16"))
 
 
 def _data(seen: Observation) -> Iterator[Finding]:
@@ -224,8 +246,8 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     busy = "" if seen.busy is None else f"the GPU is busy {100 * seen.busy:.0f} % of the time"
     power = "" if seen.power is None else f" at {100 * seen.power:.0f} % of its power"
     full = seen.busy is not None and seen.busy >= BUSY and seen.power is not None and seen.power >= POWER
-    larger = estimate is not None and estimate.recommended >= LARGER_BATCH_COUNTS * today
-    if idle and not larger and (model := seen.model) is not None and not model.compiled:
+    larger = _larger(seen, today, estimate)
+    if idle and larger is None and (model := seen.model) is not None and not model.compiled:
         yield Finding(
             kind="host",
             headline="The GPU waits for the host, which launches kernels too slowly",
@@ -236,12 +258,16 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
             note="Calls that wait for the GPU in every step, such as loss.item(), have the same effect.",
             weight=1.5,
         )
-    if estimate is None or not larger or full or used >= MEMORY_USED or (seen.lost or 0.0) >= WAITING_RULES:
+    if estimate is None or larger is None or full or used >= MEMORY_USED or (seen.lost or 0.0) >= WAITING_RULES:
         return
-    size, accumulate = _same_effective(today * seen.micro_batches, estimate.recommended)
-    note = f"The effective batch stays {size * accumulate}, so nothing else changes."
+    size, accumulate = larger
+    before, after = today * seen.micro_batches, size * accumulate
+    note = (
+        f"The effective batch stays {after}, so nothing else changes."
+        if after == before
+        else f"The effective batch becomes {after} instead of {before}, so little else changes."
+    )
     if seen.micro_batches == 1:
-        size, accumulate = estimate.recommended, 1
         note = (
             "Speed flattens out before the memory is full: double the batch until samples/s stops growing. The "
             "effective batch grows too: raise the learning rate (by the square root for Adam), and watch the loss."
@@ -261,10 +287,17 @@ def _batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     )
 
 
-def _same_effective(effective: int, most: int) -> tuple[int, int]:
-    """The largest batch up to ``most``, and how often to accumulate it, that make the effective batch."""
-    steps = next(steps for steps in range(1, effective + 1) if effective % steps == 0 and effective // steps <= most)
-    return effective // steps, steps
+def _larger(seen: Observation, today: int, estimate: Estimate | None) -> tuple[int, int] | None:
+    """A batch that is larger by enough, and how often to accumulate it.
+
+    Who accumulates today keeps the effective batch, but for a few samples.
+    """
+    if estimate is None:
+        return None
+    effective = today * seen.micro_batches
+    most = estimate.recommended if seen.micro_batches == 1 else min(estimate.recommended, effective)
+    size, accumulate = split(effective, most)
+    return (size, accumulate) if size >= LARGER_BATCH_COUNTS * today else None
 
 
 def _allocator(seen: Observation) -> Iterator[Finding]:
@@ -308,7 +341,7 @@ def _small_things(seen: Observation) -> Iterator[Finding]:
             weight=0.5,
         )
     model, memory, device = seen.model, seen.memory, seen.device
-    low = seen.autocast is not None or (model is not None and model.precision in ("bfloat16", "float16"))
+    low = _is_low_precision(seen)
     if model is not None and model.has_convolutions and not model.channels_last and (low or seen.tf32):
         yield Finding(
             kind="channels_last",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -121,16 +122,20 @@ class LocalProbe:
 
 
 def require_growing_batches(workload: Workload) -> None:
-    """Refuses a batch function that ignores the size it is asked for: every size would fit."""
+    """Refuses a batch function that ignores the size it is asked for, as far as tensors are seen: every size would fit.
+
+    A tokenizer's answer is a mapping that is no dict; what an object keeps to itself is taken on trust.
+    """
     import torch
     from torch.utils._pytree import tree_leaves
 
     def elements(size: int) -> int:
         batch = workload.batch(size, torch.device("cpu"))
-        return sum(leaf.numel() for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor))
+        leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)
+        return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
 
     smaller, larger = elements(1), elements(2)
-    if larger <= smaller:
+    if 0 < larger <= smaller:
         raise UsageError(
             "the batch function gives as much for 2 samples as for 1; have it make as many samples as it is asked for."
         )

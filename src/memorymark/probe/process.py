@@ -43,6 +43,7 @@ class WorkerProcess:
             text=True,
             encoding="utf-8",
         )
+        self._is_killed = False
         self._answers: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -77,6 +78,9 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Ends the worker and whatever it started, and waits until the device has its memory back."""
+        if self._is_killed:  # its process id may be somebody else's by now
+            return
+        self._is_killed = True
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
