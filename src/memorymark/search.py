@@ -34,6 +34,8 @@ APART = 0.6
 # To tell an edge from an island, so many sizes are looked at in this part below it.
 LOOKS, NEAR = 4, 0.05
 NO_LIMIT = 2**31 - 1
+# Where asking costs little, larger sizes than this are not asked about: the memory does not grow with the batch.
+MAX_BATCH = 2**24
 
 
 class Guide(Protocol):

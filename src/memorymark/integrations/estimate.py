@@ -16,11 +16,10 @@ from math import ceil
 
 from memorymark.integrations.recording import StepRecording
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory
-from memorymark.search import largest_that
+from memorymark.search import MAX_BATCH, largest_that
 from memorymark.trace import Phase
 
 STEPS = 3
-MAX_BATCH = 2**24
 NO_LIMIT = 2**62
 MOST_INSIDE = 2
 

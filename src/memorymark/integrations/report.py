@@ -8,14 +8,13 @@ from typing import Any
 from memorymark.integrations.estimate import ScaledStep
 from memorymark.integrations.observation import Observation
 from memorymark.integrations.verdict import Estimate, Verdict, judge
-from memorymark.search import largest_that
+from memorymark.search import MAX_BATCH, largest_that
 from memorymark.trial import Breakdown
 
 # What stays free at the recommended batch: samples differ, and so do runs.
 MARGIN = 0.1
 # The measured peak may exceed the recorded step's by this without another explanation than rounding.
 SAME_PEAK = 1.02
-MAX_BATCH = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 from memorymark.prediction.allocator import Block, CachingAllocator, OutOfMemory, Segment
 from memorymark.prediction.growing_step import Action, Recording, growing_step
-from memorymark.search import largest_that, usable_bytes
+from memorymark.search import MAX_BATCH, largest_that, usable_bytes
 
 STEPS = 2
-MAX_BATCH = 2**24
 # At smaller batches than this, the gradients of many models make the peak, which do not grow.
 GROWING_FROM = 16
 # The part of the size that a guess from the peaks misses by.

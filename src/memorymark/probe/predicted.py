@@ -19,14 +19,13 @@ from memorymark.prediction.simulate import Memory
 from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.search import FIRST_BATCH, largest_that
+from memorymark.search import FIRST_BATCH, MAX_BATCH, largest_that
 from memorymark.trace import Trace, peak_breakdown
 from memorymark.trial import Failure, Trial
 from memorymark.units import format_bytes
 
 STEPS = 2
 FIRST_GUESS = 8
-MAX_BATCH = 2**24
 
 
 class PredictedProbe:
