@@ -95,19 +95,41 @@ def _session() -> Iterator[Any]:
 
 
 def _visible_handles(nvml: Any) -> list[Any]:
+    handles = _in_cudas_order(nvml)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-    handles = []
+        return handles
+    chosen = []
     for name in filter(None, (part.strip() for part in visible.split(","))):
         try:
-            by_index = name.isdigit()
-            handles.append(
-                nvml.nvmlDeviceGetHandleByIndex(int(name)) if by_index else nvml.nvmlDeviceGetHandleByUUID(name)
-            )
-        except nvml.NVMLError:
+            chosen.append(_named(nvml, name, handles))
+        except (nvml.NVMLError, IndexError):
             break  # CUDA ignores everything from the first device it does not know
-    return handles
+    return chosen
+
+
+def _in_cudas_order(nvml: Any) -> list[Any]:
+    """By their place on the bus where the environment says so, else the fastest first."""
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return handles
+
+    def speed(handle: Any) -> int:
+        clock: int = nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)
+        return clock * int(nvml.nvmlDeviceGetNumGpuCores(handle))
+
+    try:
+        return sorted(handles, key=speed, reverse=True)
+    except (nvml.NVMLError, AttributeError):  # an old driver, or part of a GPU, may not say
+        return handles
+
+
+def _named(nvml: Any, name: str, handles: list[Any]) -> Any:
+    """A GPU by its number, or by the start of its UUID; a part of one by its whole UUID."""
+    if name.isdigit():
+        return handles[int(name)]
+    begins = [handle for handle in handles if nvml.nvmlDeviceGetUUID(handle).startswith(name)]
+    return begins[0] if len(begins) == 1 else nvml.nvmlDeviceGetHandleByUUID(name)
 
 
 def _state(nvml: Any, handle: Any) -> GpuState:
