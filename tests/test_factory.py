@@ -85,6 +85,10 @@ def batch_raises():
     return mm.Workload(build=net, batch=lambda size, device: 1 / 0, loss=loss)
 
 
+def listed():
+    return mm.Workload(net, lambda size, device: {"x": torch.rand(size, 4), "names": ["a"] * size}, loss)
+
+
 def no_batch():
     return mm.Workload(build=net, batch=lambda size, device: torch.rand(size, WIDTH), loss=loss)
 
@@ -169,6 +173,7 @@ def test_a_build_that_needs_real_weights_is_built_for_real(file):
         ("same_batches", r"batch\(\) of nets.py:same_batches ignores its size"),
         ("batch_raises", r"batch\(\) of nets.py:batch_raises raised ZeroDivisionError: division by zero"),
         ("no_batch", "gave a Tensor and not a dictionary of tensors"),
+        ("listed", r"batch\(\) of nets.py:listed gave a list as 'names' and not a tensor"),
     ],
 )
 def test_what_is_wrong_with_a_function_is_said_when_it_is_called(file, call, complaint):

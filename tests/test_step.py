@@ -312,6 +312,27 @@ def test_attention_is_the_one_that_the_recipe_names():
         step(2)
 
 
+def own_config(**config):
+    return workload_of(mm.Request(config=config, model="own"))
+
+
+def test_attention_reaches_parts_with_a_config_of_their_own():
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2, "vocab_size": 64}
+    workload = own_config(model_type="t5", architectures=["T5ForConditionalGeneration"], **sizes)
+
+    model = TrainingStep(workload, mm.Recipe(attention="eager"), CPU).model
+
+    assert {part.config._attn_implementation for part in (model, model.encoder, model.decoder)} == {"eager"}
+
+
+def test_an_attention_that_a_model_does_not_know_is_refused():
+    sizes = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1], "layer_type": "basic"}
+    workload = own_config(model_type="resnet", **sizes)
+
+    with pytest.raises(mm.UsageError, match="has no sdpa attention; drop --attention"):
+        TrainingStep(workload, mm.Recipe(attention="sdpa"), CPU)
+
+
 def test_a_model_without_a_choice_of_attention_says_so():
     with pytest.raises(mm.UsageError, match="TinyNet has no choice of attention; drop --attention"):
         TrainingStep(tiny(), mm.Recipe(attention="sdpa"), torch.device("cpu"))
@@ -371,7 +392,7 @@ def test_channels_last_reaches_images_however_a_batch_holds_them():
         seen.append(batch[0].is_contiguous(memory_format=torch.channels_last))
         return model(batch[0]).mean()
 
-    conv = mm.Workload(lambda: torch.nn.Conv2d(3, 4, 3), pairs, loss, "conv")
+    conv = mm.Workload(lambda: torch.nn.Conv2d(3, 4, 3), pairs, loss, name="conv")
     step_for(mm.Recipe(channels_last=True), conv)(4)
 
     assert seen == [True]
@@ -382,7 +403,9 @@ def test_channels_last_reaches_images_however_a_batch_holds_them():
     [(pairs, "batch\\(\\) of conv gave a tuple"), (lambda *_: {"input": pairs(2, CPU)[0]}, "gives a Tensor without")],
 )
 def test_the_mean_of_logits_that_are_not_there_is_refused_in_a_sentence(batch, said):
-    conv = mm.Workload(lambda: torch.nn.Conv2d(3, 4, 3), batch, lambda model, batch: model(batch[0]).mean(), "conv")
+    conv = mm.Workload(
+        lambda: torch.nn.Conv2d(3, 4, 3), batch, lambda model, batch: model(batch[0]).mean(), name="conv"
+    )
 
     with pytest.raises(mm.UsageError, match=said):
         step_for(mm.Recipe(loss="mean"), conv)(2)

@@ -90,7 +90,7 @@ def max_batch_size(
     if given:
         raise UsageError(f"{next(iter(given))!r} is no option of max_batch_size; see docs/python.md for those it has.")
     name = type(module).__name__
-    workload = Workload(lambda: module, _on_device(batch), loss, name, _maker(optimizer, module))
+    workload = Workload(lambda: module, _on_device(batch), loss, name=name, optimizer=_maker(optimizer, module))
 
     from memorymark.probe.local import LocalProbe
 

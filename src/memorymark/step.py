@@ -202,10 +202,7 @@ def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
     """Puts the model into the mode, memory format and checkpointing the recipe asks for."""
     model.train(recipe.train_mode)
     if recipe.attention != "auto":
-        choose = getattr(model, "set_attn_implementation", None)
-        if choose is None:
-            raise UsageError(f"{type(model).__name__} has no choice of attention; drop --attention.")
-        choose(recipe.attention)
+        _choose_attention(model, recipe.attention)
     if recipe.gradient_checkpointing:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
@@ -216,6 +213,23 @@ def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
+
+
+def _choose_attention(model: nn.Module, attention: str) -> None:
+    """Sets it for the model and for its parts, some of which keep a config of their own."""
+
+    def takes(module: Any) -> bool:
+        try:
+            module.set_attn_implementation(attention)
+        except ValueError:  # transformers' answer for models that do not know it; for some it is only a warning
+            return False
+        return bool(module.config._attn_implementation == attention)
+
+    choosing = [module for module in model.modules() if hasattr(module, "set_attn_implementation")]
+    if not choosing:
+        raise UsageError(f"{type(model).__name__} has no choice of attention; drop --attention.")
+    if not sum(map(takes, choosing)):
+        raise UsageError(f"{type(model).__name__} has no {attention} attention; drop --attention.")
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | None:

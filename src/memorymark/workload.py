@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +27,6 @@ class Workload:
     build: Callable[[], nn.Module]
     batch: Callable[[int, torch.device], Batch]
     loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
-    name: str = "model"
-    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None
-    sample: str = ""
+    name: str = field(default="model", kw_only=True)
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = field(default=None, kw_only=True)
+    sample: str = field(default="", kw_only=True)

@@ -250,3 +250,11 @@ def test_a_named_history_that_is_not_there_is_not_made(command, tmp_path):
 
     assert refused(result, f"there is no history in {missing}; leave --database out for your own.")
     assert not missing.parent.exists()
+
+
+def test_more_than_a_list_can_hold_is_refused():
+    result = run_here("history", "--limit", "99999999999999999999")
+
+    assert result.returncode == 2
+    assert "'--limit'" in result.stderr
+    assert "10000" in result.stderr

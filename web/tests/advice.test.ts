@@ -44,7 +44,7 @@ describe("an option in words", () => {
   it("says what is left of the gain with today's batch, where the batch is another", () => {
     expect(batchNotes(advice, best)).toEqual([
       best.learning_rate,
-      "With today's batch of 16 the same change gains 1.9x, predicted.",
+      "With today's batch of 16 the same change runs at 1.9x today's speed, predicted.",
     ]);
     expect(batchNotes(advice, { ...best, batch_size: 8, accumulation_steps: 2 })).toHaveLength(1);
     expect(batchNotes(doesNotFit, best)).toHaveLength(1);

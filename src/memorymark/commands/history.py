@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Database = Annotated[str, typer.Option("--database", help="The history's database as a URL; yours if left out.")]
 
 
+MOST_LISTED = 10_000
+
+
 def history(
     job: Annotated[
         str | None, typer.Argument(metavar="[JOB]", help="Show this one; the start of its id is enough.")
@@ -25,7 +28,7 @@ def history(
     model: Annotated[
         str | None, typer.Option("--model", help="Only this model.", autocompletion=o.complete_model)
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", help="At most so many.", min=1, max=MOST_LISTED)] = 20,
     database: Database = "",
     as_json: o.Json = False,
 ) -> None:

@@ -114,8 +114,11 @@ def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Ba
         batch = workload.batch(size, device)
     except Exception as error:
         raise UsageError(f"batch() of {name} raised {_said(error)}.") from None
-    if not isinstance(batch, dict) or not batch or not all(isinstance(value, torch.Tensor) for value in batch.values()):
+    if not isinstance(batch, dict) or not batch:
         raise UsageError(f"batch() of {name} gave {_kind(batch)} and not a dictionary of tensors.")
+    for key, value in batch.items():
+        if not isinstance(value, torch.Tensor):
+            raise UsageError(f"batch() of {name} gave {_kind(value)} as {key!r} and not a tensor.")
     return batch
 
 

@@ -134,7 +134,9 @@ def prediction_notes(info: ProbeInfo | None) -> list[str]:
     """How far to trust numbers that were predicted."""
     if info is not None and info.source != "predicted":
         return []
-    factor = doubt(match_gpu(info.device_name) if info is not None else None, certain=True)
+    factor = doubt(
+        match_gpu(info.device_name) if info is not None else None, certain=not (info and info.unknown_operations)
+    )
     elsewhere = "; on an H200 by less" if factor > 1 else ""
     memory, speed = (f"{100 * error * factor:.0f} %" for error in (ALLOCATED_ERROR, TIME_ERROR))
     off = f"memory may be off by {memory}, speed by {speed}{elsewhere}"

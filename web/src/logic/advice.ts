@@ -36,7 +36,7 @@ export function batchNotes(advice: Advice, option: AdviceOption): string[] {
   return [
     option.learning_rate,
     ...(isOther && now && before
-      ? [`With today's batch of ${count(today)} the same change gains ${gain(now / before)}, predicted.`]
+      ? [`With today's batch of ${count(today)} the same change runs at ${gain(now / before)} today's speed, predicted.`]
       : []),
   ];
 }
