@@ -63,6 +63,35 @@ class Contrastive(nn.Module):
         return SimpleNamespace(logits=logits, loss=cross_entropy(logits, torch.arange(len(x), device=x.device)))
 
 
+class Compared(nn.Module):
+    """Samples compared in ways that take more than a matrix of them."""
+
+    def __init__(self, compare):
+        super().__init__()
+        self.inner, self.compare = nn.Linear(WIDTH, 8), compare
+
+    def forward(self, x, labels):
+        return SimpleNamespace(loss=self.compare(self.inner(x)).square().mean())
+
+
+def triplets(x):
+    distances = x @ x.t()
+    return torch.relu(distances[:, :, None] - distances[:, None, :] + 1.0)
+
+
+def flattened_pairs(x):
+    return torch.relu((x[:, None] - x[None]).flatten(0, 1))
+
+
+def different_pairs(x):
+    return torch.pdist(x).exp()
+
+
+def pairs_of_pairs(x):
+    distances = (x @ x.t()).flatten()
+    return torch.relu(distances[:, None] - distances[None])
+
+
 def labelled(make):
     def batch(size, device):
         return {"x": make(size, device), "labels": torch.randint(0, CLASSES, (size,), device=device)}
@@ -94,10 +123,31 @@ def seen(operations):
         (tiny(Images, labelled(images)), Recipe(optimizer="sgd")),
         (tiny(Tokens, labelled(tokens)), Recipe(precision="bf16")),
         (tiny(Contrastive), Recipe()),
+        (tiny(lambda: Compared(triplets)), Recipe()),
+        (tiny(lambda: Compared(flattened_pairs)), Recipe(precision="bf16")),
+        (tiny(lambda: Compared(pairs_of_pairs)), Recipe()),
     ],
-    ids=["tiny", "tiny bf16", "images", "tokens", "contrastive"],
+    ids=[
+        "tiny",
+        "tiny bf16",
+        "images",
+        "tokens",
+        "contrastive",
+        "triplets",
+        "flattened pairs",
+        "pairs of pairs",
+    ],
 )
 def test_two_traces_give_the_step_at_any_batch_size_as_a_trace_of_it_would(workload, recipe, batch_size, monkeypatch):
+    assert_grows_as_traced(workload, recipe, batch_size, monkeypatch)
+
+
+@pytest.mark.parametrize("batch_size", BATCH_SIZES[1:])  # of two samples there is one pair, which is a special case
+def test_pairs_of_different_samples_grow_as_traced(batch_size, monkeypatch):
+    assert_grows_as_traced(tiny(lambda: Compared(different_pairs)), Recipe(), batch_size, monkeypatch)
+
+
+def assert_grows_as_traced(workload, recipe, batch_size, monkeypatch):
     grown = trace_training(workload, recipe, HOPPER)
     monkeypatch.setattr(fake_step, "TRACED_BATCH", batch_size)
     traced = trace_training(workload, recipe, HOPPER)

@@ -1,7 +1,7 @@
-"""A training step as a program of operations whose sizes are affine in the batch size.
+"""A training step as a program of operations whose sizes follow from the batch size.
 
-Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``. From then on any batch size can
-be looked at without tracing again.
+Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``, or as the number of pairs of
+samples. From then on any batch size can be looked at without tracing again.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
+from math import factorial, prod
 
 from memorymark.errors import CannotPredictError
 from memorymark.prediction.operation import Operation, StepTrace, TensorFacts
 from memorymark.trace import Phase
+
+# Bytes grow at most with this power of the batch: triples of samples, or pairs of pairs.
+DEGREE = 4
 
 
 @dataclass(frozen=True)
@@ -31,32 +36,61 @@ class Growth:
         op, larger = self.operation, self.larger
         return replace(
             op,
-            inputs=_grown(op.inputs, larger.inputs, steps),
-            outputs=_grown(op.outputs, larger.outputs, steps),
+            inputs=self._grown(op.inputs, larger.inputs, steps),
+            outputs=self._grown(op.outputs, larger.outputs, steps),
             made=self.made_at(batch_size),
         )
 
     def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
         """The new storages and their bytes at any batch size."""
         steps = batch_size - self.batch_size
-        return tuple((number, size + slope * steps + bend * steps * steps) for number, size, slope, bend in self._made)
+        return tuple(
+            (number, size + growth * steps + (_higher(further, steps) if further else 0))
+            for number, size, growth, further in self._made
+        )
 
     @cached_property
-    def _made(self) -> list[tuple[int, int, int, int]]:
-        """Each new storage with its bytes, how they grow, and how the growth grows: batch by batch, as in contrasts."""
+    def _made(self) -> list[tuple[int, int, int, list[int]]]:
+        """Each new storage with its bytes, their growth, and how that grows: batch by batch, as in contrasts."""
         op, larger = self.operation, self.larger
         made = []
         for (number, size), (_, grown) in zip(op.made, larger.made, strict=True):
-            bend = 0
+            further: list[int] = []
             if grown != size:
                 whole = [t for t in zip(op.outputs, larger.outputs, strict=True) if t[0].storage == number]
                 exact = [(a, b) for a, b in whole if a.nbytes == size and b.nbytes == grown]
                 if exact:
-                    small, large = exact[0]
-                    twice = _grown((small,), (large,), 2)[0].nbytes
-                    bend = (twice - 2 * grown + size) // 2
-            made.append((number, size, grown - size - bend, bend))
+                    further = self._further(*exact[0])
+            made.append((number, size, grown - size, further))
         return made
+
+    def _grown(self, small: Sequence[TensorFacts], large: Sequence[TensorFacts], steps: int) -> tuple[TensorFacts, ...]:
+        return tuple(
+            a
+            if a.shape == b.shape
+            else replace(a, shape=tuple(self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)))
+            for a, b in zip(small, large, strict=True)
+        )
+
+    def _further(self, small: TensorFacts, large: TensorFacts) -> list[int]:
+        def at(steps: int) -> int:
+            return self._grown((small,), (large,), steps)[0].nbytes
+
+        if at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
+            return []
+        return _differences([at(steps) for steps in range(DEGREE + 1)])
+
+    def _dimension(self, size: int, larger: int, steps: int) -> int:
+        """A dimension some steps on; one that flattens all pairs, or all pairs of different samples, grows as they do.
+
+        No dimension that is a fixed part and a share for each sample grows as fast as these.
+        """
+        batch, then = self.batch_size, self.batch_size + steps
+        if size and size * (batch + 1) ** 2 == larger * batch**2:
+            return size * then**2 // batch**2
+        if size and size * (batch + 1) == larger * (batch - 1):
+            return size * then * (then - 1) // (batch * (batch - 1))
+        return size + (larger - size) * steps
 
 
 @dataclass(frozen=True)
@@ -118,10 +152,20 @@ def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts])
     return tuple(replace(a, storage=b.storage) for a, b in zip(facts, numbered, strict=True))
 
 
-def _grown(small: Sequence[TensorFacts], large: Sequence[TensorFacts], steps: int) -> tuple[TensorFacts, ...]:
-    return tuple(
-        a
-        if a.shape == b.shape
-        else replace(a, shape=tuple(x + (y - x) * steps for x, y in zip(a.shape, b.shape, strict=True)))
-        for a, b in zip(small, large, strict=True)
-    )
+def _differences(values: list[int]) -> list[int]:
+    """The differences of a row of values, from the second differences on."""
+    found = []
+    for _ in range(len(values) - 1):
+        values = [later - earlier for earlier, later in pairwise(values)]
+        found.append(values[0])
+    return found[1:]
+
+
+def _higher(differences: list[int], steps: int) -> int:
+    """What differences from the second on add after some steps (Newton's series)."""
+    return sum(difference * _choose(steps, order) for order, difference in enumerate(differences, start=2))
+
+
+def _choose(steps: int, order: int) -> int:
+    """A binomial coefficient, also for steps backwards."""
+    return prod(range(steps - order + 1, steps + 1)) // factorial(order)
