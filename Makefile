@@ -20,7 +20,7 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 test: ## Set up .venv and run every check and test
 	$(MAKE) --no-print-directory -j3 .venv/ready web-packages browser
 	$(MAKE) --no-print-directory -j2 check web-test
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .

@@ -203,14 +203,13 @@ def test_an_analysis_is_remembered_with_what_happened(remembered):
 def test_what_was_predicted_without_a_word_of_the_gpu_is_remembered_for_the_one_it_is_of(tmp_path):
     url = f"sqlite:///{tmp_path}/history.db"
     asked = [word for word in SMALL if word not in ("--gpu", "a10")]
-    run_here(*asked, MEMORYMARK_DATABASE=url)
     run_here(*asked[:-2], "16,32", "--quiet", MEMORYMARK_DATABASE=url)
     run_here("advise", *asked[1:], MEMORYMARK_DATABASE=url)
 
     with closing(Store(url)) as store:
         remembered = [(job.kind, job.target_name) for job, _ in store.jobs()]
 
-    assert remembered == [("advice", "a10"), ("sweep", "a10"), ("analysis", "a10")]
+    assert remembered == [("advice", "a10"), ("sweep", "a10")]
 
 
 def test_a_failure_is_remembered_too(remembered):
