@@ -146,6 +146,15 @@ def test_values_follow_integers_through_arithmetic():
         assert not (torch.arange(8) > 6)[0]
 
 
+def test_the_words_of_long_texts_are_known_and_what_looks_at_all_pairs_of_them_is_not():
+    with tracing():
+        assert torch.ones(5, 131_072, dtype=torch.long).all()
+        places = torch.arange(16_384)
+        seen = places[:, None] >= places
+        with pytest.raises(CannotPredictError):
+            seen.all().item()
+
+
 def test_a_value_is_forgotten_when_something_unknown_is_written_over_it():
     layer = nn.Linear(8, 4)
     with tracing(layer):

@@ -61,10 +61,9 @@ class Tracer(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace not in ("aten", "prims"):
             return func(*args, **kwargs)
-        leaves = tree_leaves((args, kwargs))
-        inputs = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        value = run_on_values(func, args, kwargs, inputs)
+        inputs = _tensors((args, kwargs))
         if func in _ASKS_FOR_A_VALUE:
+            value = run_on_values(func, args, kwargs, inputs, [])
             if value is not None:
                 return value
             if self._in_optimizer:
@@ -78,13 +77,16 @@ class Tracer(TorchDispatchMode):
         try:
             result = SHAPE_RULES.get(func, func)(*_without_masks(func, args, self._fake_mode), **kwargs)
         except DynamicOutputShapeException:
+            value = run_on_values(func, args, kwargs, inputs, [])
             if value is None or (random and not all(is_uniform(tensor) for tensor in inputs)):
                 raise _size_unknown(func) from None
             with self._fake_mode:
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
+        else:
+            value = run_on_values(func, args, kwargs, inputs, _tensors(result))
         if value is not None:
             keep_values(result, value, random=random or torch.Tag.nondeterministic_seeded in func.tags)
-        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        outputs = _tensors(result)
         if self.trace is not None and any(tensor.dim() for tensor in (*inputs, *outputs)):
             made_facts = tuple(self._facts(tensor) for tensor in outputs)
             made = {
@@ -112,6 +114,10 @@ class Tracer(TorchDispatchMode):
         contiguous = tensor.is_contiguous()
         channels_last = not contiguous and tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
         return TensorFacts(tuple(tensor.shape), tensor.dtype, self.number_of(tensor), contiguous, channels_last)
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def _size_unknown(func: Any) -> CannotPredictError:

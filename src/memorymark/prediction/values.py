@@ -10,8 +10,10 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-# Values are worth computing where a model may branch on them; large tensors are not of that kind.
+# Values are worth computing where a model may branch on them. Those are words, positions and masks of a whole batch
+# of long texts; large tensors of other numbers are not of that kind.
 MAX_KNOWN_ELEMENTS = 2**16
+MAX_KNOWN_COUNTS = 2**22
 # Above every probability.
 NO_CHANCE = 0.999999
 
@@ -59,16 +61,15 @@ def is_random(tensor: Tensor) -> bool:
     return kept is not None and kept.random
 
 
-def run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
-    """The operation's real result if all its inputs are known; ``None`` otherwise."""
-    if any(known(tensor) is None for tensor in inputs):
+def run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Any:
+    """The operation's real result if all its inputs are known and the result is small enough; ``None`` otherwise.
+
+    ``outputs`` are the fake results, none where their size is not known yet.
+    """
+    if any(known(tensor) is None for tensor in inputs) or not all(map(_is_small, outputs)):
         if func._schema.is_mutable and not func.name().startswith("aten::_amp"):
             for tensor in _written(func, args, kwargs):
                 _forget_value(tensor)
-        return None
-    if not inputs and _asked_elements(args) > MAX_KNOWN_ELEMENTS:
-        return None
-    if sum(tensor.numel() for tensor in inputs) > 4 * MAX_KNOWN_ELEMENTS:
         return None
     try:
         real_args, real_kwargs = tree_map_only(Tensor, known, (args, kwargs))
@@ -89,18 +90,15 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(list(changed)) if isinstance(leaf, Tensor)]
 
 
-def _asked_elements(args: Any) -> int:
-    sizes = next((arg for arg in args if isinstance(arg, (list, tuple, torch.Size))), ())
-    count = 1
-    for size in sizes:
-        count *= size if isinstance(size, int) else 1
-    return count
+def _is_small(tensor: Tensor) -> bool:
+    counts = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+    return tensor.numel() <= (MAX_KNOWN_COUNTS if counts else MAX_KNOWN_ELEMENTS)
 
 
 def keep_values(result: Any, value: Any, *, random: bool) -> None:
     """Notes what the results of an operation really hold."""
     for fake, real in zip(tree_leaves(result), tree_leaves(value), strict=True):
-        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and real.numel() <= MAX_KNOWN_ELEMENTS:
+        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and _is_small(real):
             storage = fake.untyped_storage()
             kept = _Value(*_place(fake), real, random, _writes(storage))
             fake._memorymark_value = kept  # type: ignore[attr-defined]
