@@ -186,6 +186,32 @@ def test_sounds_have_as_many_seconds_as_are_asked_for():
     assert made.sample == "2 seconds"
 
 
+@pytest.mark.parametrize(
+    ("asked", "values", "shape", "sample"),
+    [
+        ({"model": "ast"}, "input_values", (2, 1024, 128), "10 seconds"),
+        ({"model": "ast", "audio_seconds": 5}, "input_values", (2, 500, 128), "5 seconds"),
+        ({"model": "whisper-tiny", "task": "audio-classification"}, "input_features", (2, 80, 3000), "30 seconds"),
+        (
+            {"model": "whisper-tiny", "task": "audio-classification", "audio_seconds": 8},
+            "input_features",
+            (2, 80, 800),
+            "8 seconds",
+        ),
+    ],
+)
+def test_a_model_of_spectrograms_is_made_for_the_seconds_that_are_asked_for(asked, values, shape, sample):
+    made = workload_of(mm.Request(**asked))
+
+    assert made.batch(2, CPU)[values].shape == shape
+    assert made.sample == sample
+
+
+@pytest.mark.parametrize(("model", "task"), [("ast", None), ("whisper-tiny", "audio-classification")])
+def test_a_model_of_spectrograms_trains_on_as_many_seconds_as_are_asked_for(model, task):
+    step(workload_of(mm.Request(model=model, task=task, audio_seconds=3, small=True)))
+
+
 def test_an_image_in_a_text_takes_its_places():
     made = workload_of(mm.Request(model="llava-1.5-7b", small=True))
     batch = made.batch(2, CPU)

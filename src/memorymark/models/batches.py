@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SAMPLES_PER_SECOND = 16_000
 FRAMES_PER_SECOND = 50
+SPECTRA_PER_SECOND = 100
 LETTERS_PER_SECOND = 10
 # These count positions from behind the padding token.
 OFFSET_POSITIONS = {
@@ -52,9 +53,7 @@ class Shape:
         """In words: ``128 tokens``, ``77 tokens, 224 pixels``."""
         words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit in task.units for size in [getattr(self, unit)]]
         if task.id == "speech-seq2seq":
-            words.insert(0, f"{_frames(config) // 100} s of sound")
-        if _is_spectrogram(config):
-            words = [f"{config.max_length // 100} seconds"]
+            words.insert(0, f"{_frames(config) // SPECTRA_PER_SECOND} s of sound")
         return ", ".join(words)
 
 
@@ -90,6 +89,21 @@ def set_image_side(config: Any, side: int) -> None:
     part = image_config(config)
     if image_side(config) is not None and config.model_type not in ANY_IMAGE_SIZE:
         part.image_size = side
+
+
+def seconds_of(config: Any) -> int | None:
+    """The length of the sounds that a config is made for; ``None`` where the model takes any."""
+    if _is_spectrogram(config):
+        return int(config.max_length) // SPECTRA_PER_SECOND
+    return _frames(config) // SPECTRA_PER_SECOND if config.model_type == "whisper" else None
+
+
+def set_seconds(config: Any, seconds: int) -> None:
+    """Makes a model for sounds of another length."""
+    if _is_spectrogram(config):
+        config.max_length = seconds * SPECTRA_PER_SECOND
+    elif config.model_type == "whisper":
+        config.max_source_positions = seconds * SPECTRA_PER_SECOND // 2
 
 
 def usual_tokens(config: Any, task: Task, pixels: int) -> int:

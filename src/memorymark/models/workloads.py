@@ -103,7 +103,7 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
     entry, asked = request.name.entry, request.sizes
     largest = {"tokens": batches.most_tokens(config)} if entry is None or request.task else {}
     check_sizes(request.entry.id, task, asked, {unit: most for unit, most in largest.items() if most is not None})
-    usual = {"seconds": task.size, "pixels": batches.image_side(config) or 224}
+    usual = {"seconds": batches.seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
     is_usual_task = entry is not None and entry.task == task.id
     if entry is not None and is_usual_task and not request.small:
         usual[task.units[0]] = entry.sample_size
@@ -112,6 +112,9 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
     pixels = asked["pixels"] or usual["pixels"]
     if "pixels" in task.units and (asked["pixels"] or request.small):
         batches.set_image_side(config, pixels)
+    seconds = asked["seconds"] or usual["seconds"]
+    if "seconds" in task.units and (asked["seconds"] or request.small):
+        batches.set_seconds(config, seconds)
     if "tokens" not in usual:
         usual["tokens"] = batches.usual_tokens(config, task, pixels)
         if request.small:
@@ -122,4 +125,4 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
         raise UsageError(
             f"an image of {pixels} pixels takes {places} tokens of {request.entry.id}; give a larger --seq-len."
         )
-    return batches.Shape(tokens=tokens, pixels=pixels, seconds=asked["seconds"] or usual["seconds"])
+    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds)
