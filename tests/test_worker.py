@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,8 @@ from memorymark.probe.process import KeptWorkers
 from memorymark.probe.remote import RemoteProbe
 from processes import PATIENCE_SECONDS, is_running, wait_until
 
-REQUEST = mm.Request(model="bert", seq_len=8, target=mm.Target(device="cpu"))
+MODEL = f"{Path(__file__).with_name('tiny.py')}:tiny"
+REQUEST = mm.Request(model=MODEL, target=mm.Target(device="cpu", memory_cap_bytes=64 * 2**20))
 WELL_BEHAVED, PRINTS, CRASHES, SEGFAULTS, EXITS, LEAKS, HANGS = 2, 3, 5, 6, 7, 9, 10
 
 # Python runs this when it starts, and so does every worker: it makes the model misbehave at some sizes.
@@ -211,7 +213,9 @@ def test_a_worker_whose_parent_was_killed_ends_by_itself(word):
 
 
 API = f"import memorymark as mm; mm.analyze(mm.Request.from_dict({REQUEST.to_dict()!r}))"
-COMMAND = "import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', 'bert', '--device', 'cpu']; main()"
+COMMAND = (
+    f"import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', {MODEL!r}, '--device', 'cpu']; main()"
+)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
 
 
 def test_ctrl_c_loses_no_trial(word):
-    options = ["bert", "--device", "cpu", "--seq-len", "8", "--max-batch", str(HANGS), "--json", "--no-history"]
+    options = [MODEL, "--device", "cpu", "--max-batch", str(HANGS), "--json", "--no-history"]
     code = f"import sys; from memorymark.cli import main; sys.argv[1:] = ['analyze', *{options!r}]; main()"
     with python(code) as caller:
         pid_in(word)

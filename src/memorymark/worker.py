@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,12 +41,11 @@ class Worker:
         self._opened = 0
         self._loaded: dict[str, Any] | None = None
 
-    def load(self) -> dict[str, Any]:
+    def load(self, *, with_transformers: bool = True) -> dict[str, Any]:
         """Imports what is slow to import, so that ``open`` need not; starts no device."""
+        _import("transformers.models.auto.modeling_auto" if with_transformers else "torch")
         if self._loaded is None:
             import torch
-            import transformers
-            import transformers.models.auto.modeling_auto
 
             from memorymark.devices import accelerator_kind
 
@@ -53,7 +53,7 @@ class Worker:
                 "device_kind": accelerator_kind() or "cpu",
                 "versions": {
                     "torch": torch.__version__,
-                    "transformers": transformers.__version__,
+                    "transformers": metadata.version("transformers"),
                     "cuda": torch.version.cuda or "none",
                 },
             }
@@ -71,7 +71,7 @@ class Worker:
         self._drop_probe()
         asked = Request.from_dict(request)
         look_early(asked)
-        loaded = self.load()
+        loaded = self.load(with_transformers=asked.name.is_of_transformers)
         imported = time.perf_counter()
         nothing_named = asked.target.gpu is None and asked.target.device == "auto"
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
@@ -203,6 +203,18 @@ class Worker:
         """Peaks of the forward pass, forward and backward, and the full step."""
         peaks: dict[str, Any] = self._probe.phase_peaks(batch_size)
         return peaks
+
+
+def _import(module: str) -> None:
+    """Imports without looking for garbage: what is imported stays, and looking through it takes a second in all."""
+    if module in sys.modules:
+        return
+    gc.disable()
+    try:
+        import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _settle() -> None:

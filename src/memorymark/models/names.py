@@ -53,6 +53,11 @@ class ModelName:
         return self.kind == "factory"
 
     @property
+    def is_of_transformers(self) -> bool:
+        """Whether transformers builds it."""
+        return self.kind not in ("factory", "timm")
+
+    @property
     def needs_files(self) -> bool:
         """Whether it lies in a file or a folder of this machine."""
         return self.kind in ("path", "factory")

@@ -44,7 +44,7 @@ def look_early(request: Request) -> None:
 
 def has_stand_in(request: Request) -> bool:
     """Whether there is a small model of the same kind."""
-    return request.name.kind not in ("factory", "timm")
+    return request.name.is_of_transformers
 
 
 def _of_config(request: Request) -> Workload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,12 +73,12 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
             "drop --compile, or measure on a GPU."
         )
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with cuda_choices(capability), _not_tracing_for_transformers():
+    with cuda_choices(capability):
         model = fake_copy(prepare_model(_build(workload, recipe), recipe), fake_mode)
         step = TrainingStep(workload, recipe, CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
-        with fake_mode, tracer:
+        with _not_tracing_for_transformers(), fake_mode, tracer:
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
     first, later = merge(traces[0], traces[1], TRACED_BATCH)
@@ -183,11 +184,7 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
 @contextmanager
 def _not_tracing_for_transformers() -> Iterator[None]:
     """transformers takes fake tensors for a graph capture and leaves its shortcuts out; a real run takes them."""
-    try:
-        from transformers.utils import import_utils
-    except ImportError:
-        yield
-        return
+    import_utils: Any = sys.modules.get("transformers.utils.import_utils")  # slow to import where the model does not
     is_fake_tensor = getattr(import_utils, "is_fake_tensor", None)
     if is_fake_tensor is None:
         yield
