@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+# Without compiling: most of what comes with the packages is never imported.
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,7 +21,7 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 test: ## Set up .venv and run every check and test
 	$(MAKE) --no-print-directory -j3 .venv/ready web-packages browser
 	$(MAKE) --no-print-directory -j2 check web-test
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder  # one more than two cores: some tests wait for a process
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .
