@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Without compiling: most of what comes with the packages is never imported.
+# Byte code of what is imported is kept, whatever the environment says; that of all the rest is not made.
+unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 help: ## List the targets
