@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -39,6 +39,11 @@ class Tracer(TorchDispatchMode):
         self._numbers = StorageNumbers(self._freed.append)
         self._in_backward = self._in_optimizer = False
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; to make sure of that at every operation takes time."""
+        return False
+
     def start(self) -> StepTrace:
         """Begins a new trace."""
         self.trace = StepTrace()
@@ -58,6 +63,8 @@ class Tracer(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation on fake tensors, and on values where they are known."""
+        if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
+            return args[0].device  # asked for several times by each operation
         kwargs = kwargs or {}
         if func.namespace not in ("aten", "prims"):
             return func(*args, **kwargs)
@@ -117,7 +124,14 @@ class Tracer(TorchDispatchMode):
 
 
 def _tensors(tree: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+    """The tensors of what an operation takes or gives: tensors, numbers, and lists of them."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (list, tuple)):
+        return []
+    return [tensor for part in tree for tensor in _tensors(part)]
 
 
 def _size_unknown(func: Any) -> CannotPredictError:
