@@ -1,5 +1,10 @@
 """What is wrong with a command: one sentence, exit code 2."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -105,3 +110,14 @@ def test_misuse_with_json_is_a_document(arguments):
     assert result.stderr == ""
     assert document(result)["status"] == "error"
     assert document(result)["error"].endswith(".")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk here that is always full")
+@pytest.mark.parametrize("arguments", [("gpus",), ("gpus", "--json"), ("--version",)], ids=" ".join)
+def test_a_full_disk_is_one_sentence(arguments):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "memorymark", *arguments]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+
+    assert result.returncode == 1
+    assert result.stderr == "Error: the disk is full; make room and look for the answer with `memorymark history`.\n"

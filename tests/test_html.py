@@ -155,6 +155,17 @@ def test_what_is_no_analysis_is_refused(tmp_path, content, said):
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize("edit", [{"trials": []}, {"max_batch_size": 7}, {"margin": "half"}], ids=str)
+def test_an_analysis_that_was_edited_until_it_makes_no_sense_is_refused(kept, tmp_path, edit):
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps({**json.loads((kept[0] / "result.json").read_text()), **edit}))
+
+    result = run_here("report", str(path), "-o", str(tmp_path / "report.html"))
+
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "is no analysis" in result.stderr
+
+
 def test_a_page_that_cannot_be_written_is_said(kept):
     folder, _ = kept
 

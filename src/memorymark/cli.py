@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC
 from typing import Annotated, Any
 
 import typer
@@ -68,13 +69,22 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without the bars' characters still gets the report
     as_json = "--json" in sys.argv
     try:
-        sys.exit(app(standalone_mode=not as_json, prog_name="memorymark"))
+        try:
+            sys.exit(app(standalone_mode=not as_json, prog_name="memorymark"))
+        finally:
+            sys.stdout.flush()  # here, and not when Python ends, where nobody can be told that the disk is full
     except MemoryMarkError as error:
         _report(str(error), as_json=as_json, trials=[trial.to_dict() for trial in error.trials])
         sys.exit(error.exit_code)
     except CommandLineError as error:
         _report(error.format_message(), as_json=as_json)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to write has no place either
+        _report("the disk is full; make room and look for the answer with `memorymark history`.", as_json=False)
+        sys.exit(1)
 
 
 def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = ()) -> None:

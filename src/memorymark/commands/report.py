@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from memorymark.commands import options as o
 from memorymark.commands.history import Database, open_history, result_of
 from memorymark.errors import UsageError
-
-if TYPE_CHECKING:
-    from memorymark.result import Result
 
 
 def report(
@@ -25,12 +22,11 @@ def report(
     as_json: o.Json = False,
 ) -> None:
     """Write a past analysis as an HTML page that needs nothing else: no scripts, no network."""
-    from memorymark.render.html import page
     from memorymark.render.json import print_json
 
-    result = _in_file(Path(job)) if Path(job).is_file() else _in_history(job, database)
+    page = _of_file(Path(job)) if Path(job).is_file() else _of_job(job, database)
     try:
-        output.write_text(page(result), encoding="utf-8")
+        output.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}; name another file with --output.") from None
     if as_json:
@@ -39,21 +35,24 @@ def report(
         typer.echo(str(output))
 
 
-def _in_history(job: str, database: str) -> Result:
+def _of_job(job: str, database: str) -> str:
+    from memorymark.render.html import page
+
     if job.endswith(".json"):
         raise UsageError(f"there is no file {job}; write one with `memorymark analyze ... --json > {job}`.")
-    return result_of(open_history(database).find(job))
+    return page(result_of(open_history(database).find(job)))
 
 
-def _in_file(path: Path) -> Result:
+def _of_file(path: Path) -> str:
+    from memorymark.render.html import page
     from memorymark.result import result_from_dict
 
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(document, dict) and isinstance(document.get("result"), dict):
             document = document["result"]  # a job, as `memorymark history JOB --json` gives it
-        return result_from_dict(document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return page(result_from_dict(document))
+    except (OSError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         raise UsageError(
             f"{path} is no analysis; give a file that `memorymark analyze ... --json` or `history JOB --json` wrote."
         ) from None
