@@ -22,7 +22,7 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 test: ## Set up .venv and run every check and test
 	$(MAKE) --no-print-directory -j3 .venv/ready web-packages browser
 	$(MAKE) --no-print-directory -j2 check web-test
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder  # one more than two cores: some tests wait for a process
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder  # on two cores too: many tests wait for a process
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .

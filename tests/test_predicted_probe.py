@@ -17,7 +17,7 @@ from memorymark.models.workloads import workload_of
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.search import find_maximum
-from memorymark.units import GIB, MIB
+from memorymark.units import GIB, MIB, format_bytes
 from tiny import PARAMETERS, TinyNet, tiny
 
 A10, H200 = find_gpu("a10"), find_gpu("h200")
@@ -174,9 +174,9 @@ def test_what_does_not_fit_says_how_much_is_missing():
 
     failure = trial.failure
     assert (trial.fits, trial.source, failure.kind) == (False, "predicted", "memory")
-    assert failure.shortfall_bytes == failure.requested_bytes - failure.free_bytes > 0
-    assert trial.peak_reserved_bytes + failure.free_bytes == CAP_BYTES
-    assert "out of memory: " in failure.message
+    needed = stand_in("bert").measure(5000).peak_allocated_bytes
+    assert (failure.requested_bytes, failure.free_bytes) == (pytest.approx(needed, rel=1e-3), CAP_BYTES)
+    assert failure.message == f"out of memory: {format_bytes(needed)} are needed and 1.00 GiB are there"
     assert trial.breakdown is trial.step_seconds is trial.samples_per_second is None
 
 
@@ -187,7 +187,15 @@ def test_weights_that_do_not_fit_leave_no_batch():
 
     assert probe.forecast() is None
     assert (trial.fits, trial.steps, trial.failure.kind) == (False, 0, "memory")
-    assert trial.failure.shortfall_bytes > 0
+    assert trial.failure.shortfall_bytes == stand_in("bert").measure(1).peak_allocated_bytes - MIB
+
+
+def test_what_the_free_memory_would_hold_in_one_piece_says_what_was_asked_for():
+    probe = stand_in("bert", cap_bytes=CAP_BYTES)
+    trial = probe.measure(probe.forecast() + 1)
+
+    assert stand_in("bert").measure(probe.forecast() + 1).peak_allocated_bytes < CAP_BYTES
+    assert "more are asked for when" in trial.failure.message
 
 
 def test_a_heavier_optimizer_needs_more_at_a_small_batch():

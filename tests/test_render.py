@@ -20,7 +20,7 @@ from memorymark.render.terminal import (
     print_prediction_check,
     print_trial,
 )
-from memorymark.render.words import prediction_notes
+from memorymark.render.words import notes, prediction_notes
 from memorymark.search import find_maximum
 from memorymark.trial import Failure, Trial
 from memorymark.units import MIB, format_bytes
@@ -357,3 +357,26 @@ def test_how_far_a_prediction_may_be_off_is_that_of_its_gpu(predicted, gpu, said
     (note,) = prediction_notes(replace(predicted.info, device_name=gpu, unknown_operations=()))
 
     assert note == f"Predicted, nothing was run: {said}."
+
+
+NO_BF16 = "The NVIDIA T4 has no units for bf16 and is slow with it: take --precision fp16 there."
+NO_TF32 = "The NVIDIA V100 16 GB knows no TF32: --tf32 changes nothing there."
+
+
+@pytest.mark.parametrize(
+    ("gpu", "recipe", "said"),
+    [
+        ("NVIDIA T4", {"precision": "bf16"}, [NO_BF16]),
+        ("Tesla T4", {"precision": "bf16"}, [NO_BF16]),
+        ("NVIDIA V100 16 GB", {"tf32": True}, [NO_TF32]),
+        ("NVIDIA T4", {"precision": "fp16"}, []),
+        ("NVIDIA A10", {"precision": "bf16"}, []),
+        ("NVIDIA A10", {"tf32": True}, []),
+        ("a GPU of tomorrow", {"precision": "bf16"}, []),
+    ],
+)
+def test_what_a_gpu_s_generation_lacks_is_said(predicted, gpu, recipe, said):
+    request = replace(predicted.request, recipe=mm.Recipe(**recipe))
+    found = notes(replace(predicted, request=request, info=replace(predicted.info, device_name=gpu)))
+
+    assert [note for note in found if note.endswith(" there.")] == said

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from memorymark.analysis import Analysis, predicted_interval
-from memorymark.catalog import GpuEntry, Price, all_gpus, match_gpu
+from memorymark.catalog import Price
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
 from memorymark.own import OwnRequest
@@ -72,14 +72,8 @@ def price_of(question: Question, info: ProbeInfo) -> Price | None:
     """What an hour costs: as given, or by the catalog."""
     if question.price_per_hour is not None:
         return Price(question.price_per_hour, "as given")
-    gpu = entry_of(info)
+    gpu = info.gpu
     return gpu.price if gpu else None
-
-
-def entry_of(info: ProbeInfo) -> GpuEntry | None:
-    """The catalog's entry: by its own name where a step is predicted, by the driver's where it ran."""
-    by_name = {gpu.name: gpu for gpu in all_gpus()}
-    return by_name[info.device_name] if info.source == "predicted" else match_gpu(info.device_name)
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
@@ -89,9 +83,10 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
         return DoesNotFitError(f"{request.entry.name} does not run even at batch {trial.batch_size}: {failure.message}")
     missing = least_bytes(request, info) - info.capacity_bytes
     shortfall = max(failure.shortfall_bytes or 0 if failure else 0, missing)
-    by = f", by {format_bytes(shortfall)} or more" if shortfall else ""
+    by = f", by {format_bytes(shortfall)}{'' if info.source == 'predicted' else ' or more'}" if shortfall else ""
+    sample = f", {info.sample}" if info.sample else ""
     return DoesNotFitError(
-        f"{request.entry.name} ({request.recipe.describe()}) does not train within "
+        f"{request.entry.name} ({request.recipe.describe(info.optimizer)}{sample}) does not train within "
         f"{format_bytes(info.capacity_bytes)} even at batch {trial.batch_size}{by}; try {ways_to_fit(request, info)}.",
         shortfall or None,
     )

@@ -33,7 +33,11 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``."""
+    """Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``.
+
+    ``requested_bytes`` and ``free_bytes`` are those of the request that failed; where the whole step is known to need
+    more than there is, they are what it needs and what is there.
+    """
 
     kind: FailureKind
     message: str
@@ -42,7 +46,7 @@ class Failure:
 
     @property
     def shortfall_bytes(self) -> int | None:
-        """How much more memory the failing request needed, at the least."""
+        """How much memory was missing, at the least."""
         if self.requested_bytes is None or self.free_bytes is None:
             return None
         return max(self.requested_bytes - self.free_bytes, 0)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from memorymark.analyzing import analyze_with
-from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
 from memorymark.engine import require_run
 from memorymark.errors import DoesNotFitError, UsageError
@@ -135,7 +134,7 @@ def validate_prediction(
     site = Site(time_limit_seconds, workload=workload)
     with site.open(here) as probe:
         measured = analyze_with(Question(request=here), probe, on_event, time.perf_counter())
-    gpu = match_gpu(measured.info.device_name)
+    gpu = measured.info.gpu
     if gpu is None:
         raise UsageError(f"{measured.info.device_name} is not in the catalog, so nothing can be predicted for it.")
     same_memory = Target(gpu=gpu.id, memory_cap_bytes=min(measured.info.capacity_bytes, gpu.usable_bytes))

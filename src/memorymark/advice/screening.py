@@ -12,7 +12,7 @@ from memorymark.advice.advice import Option
 from memorymark.advice.changes import AMPERE, CHANGES, Facts, apply_all
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.analysis import Analysis
-from memorymark.analyzing import analyze_with, entry_of, least_bytes
+from memorymark.analyzing import analyze_with, least_bytes
 from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
 from memorymark.events import ignore
 from memorymark.probe import Probe
@@ -204,7 +204,7 @@ class Screening:
     def _know(self, probe: Probe) -> None:
         """Keeps what today's training tells of the model and the GPU."""
         info = self._inquiry.info = probe.info
-        gpu = entry_of(info)
+        gpu = info.gpu
         tokens = re.search(r"(\d+) tokens", info.sample)
         self._facts = Facts(
             capability=gpu.capability if gpu else (AMPERE if info.device_kind == "cuda" else None),

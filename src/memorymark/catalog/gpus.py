@@ -62,6 +62,11 @@ class GpuEntry:
         return int(major), int(minor)
 
     @property
+    def has_bf16(self) -> bool:
+        """Whether it has units for bf16 and TF32, as from Ampere on."""
+        return self.capability >= (8, 0)
+
+    @property
     def usable_bytes(self) -> int:
         """What the caching allocator can take: what torch sees, less the usual context."""
         return self.torch_memory_bytes - self.context_bytes[1]

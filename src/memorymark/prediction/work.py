@@ -27,7 +27,7 @@ class Work:
 
 def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
     """Tensor cores before Ampere know fp16 but not bf16."""
-    return gpu.fp32_flops if dtype == torch.bfloat16 and gpu.capability < (8, 0) else gpu.half_flops
+    return gpu.fp32_flops if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
 
 
 def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from memorymark.catalog import GpuEntry, all_gpus, match_gpu
 from memorymark.search import Guide
 from memorymark.trial import Source, Trial
 
@@ -35,6 +36,12 @@ class ProbeInfo:
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def gpu(self) -> GpuEntry | None:
+        """The catalog's entry, by its own name or the driver's."""
+        by_name = {gpu.name: gpu for gpu in all_gpus()}
+        return by_name.get(self.device_name) or match_gpu(self.device_name)
 
     def to_dict(self) -> dict[str, Any]:
         """The facts as JSON types; ``from_dict`` reads them back."""

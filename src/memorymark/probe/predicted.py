@@ -58,7 +58,8 @@ class PredictedProbe:
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps in the allocator's model."""
         if batch_size not in self._tried:
-            self._tried[batch_size] = self._simulate(batch_size)
+            trial = self._simulate(batch_size)
+            self._tried[batch_size] = self._with_need(trial) if batch_size == 1 else trial
         return self._tried[batch_size]
 
     def forecast(self) -> int | None:
@@ -72,7 +73,7 @@ class PredictedProbe:
         """The simulated steps with the breakdown of their peak and the time they would take."""
         trial = self.try_batch(batch_size)
         if not trial.fits:
-            return trial
+            return self._with_need(trial)
         seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
         samples = batch_size * self._recipe.accumulation_steps
         trial = replace(
@@ -149,6 +150,24 @@ class PredictedProbe:
             allocator_retries=allocator.retries - retries,
             failure=failure,
         )
+
+    def _with_need(self, trial: Trial) -> Trial:
+        """A trial that ran out of memory, with what the whole step needs in place of the request that failed."""
+        if trial.fits:
+            return trial
+        memory = Memory(None, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
+        memory.hold(self._step.weights.items())
+        for program in (self._step.first, self._step.later):
+            list(memory.run(program, trial.batch_size, self._needed_scratch))
+        needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
+        if needed <= there:  # it fails because what is free lies in pieces
+            return trial
+        said = f"out of memory: {format_bytes(needed)} are needed and {format_bytes(there)} are there"
+        return replace(trial, failure=Failure("memory", said, needed, there))
+
+    def _needed_scratch(self, growth: Growth, batch_size: int) -> Scratch:
+        scratch = self._scratch(growth, batch_size)
+        return NOTHING if scratch.optional else scratch
 
     def _trace(self, batch_size: int) -> Trace:
         """A later step at this size, as a recording would show it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import hypot
 
 from memorymark.analysis import Analysis
-from memorymark.catalog import Price, match_gpu
+from memorymark.catalog import Price
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.prediction.uncertainty import ALLOCATED_ERROR, TIME_ERROR, doubt
@@ -110,7 +110,7 @@ def why_not_timed(result: Analysis) -> str:
 
 def notes(result: Analysis) -> list[str]:
     """What a reader of the numbers should know."""
-    said = [SYNTHETIC, *training_notes(result.info), *prediction_notes(result.info)]
+    said = [SYNTHETIC, *training_notes(result.info), *generation_notes(result), *prediction_notes(result.info)]
     if result.info.device_kind == "cpu":
         model = "a small stand-in of the model" if result.info.small else "the model"
         said.append(f"No GPU was used: {model} was really trained on the CPU.")
@@ -130,13 +130,24 @@ def training_notes(info: ProbeInfo) -> list[str]:
     return [f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen."]
 
 
+def generation_notes(result: Analysis) -> list[str]:
+    """What the recipe asks for and GPUs of this generation do not have."""
+    gpu, recipe = result.info.gpu, result.request.recipe
+    if gpu is None or gpu.has_bf16:
+        return []
+    said = []
+    if recipe.precision == "bf16":
+        said.append(f"The {gpu.name} has no units for bf16 and is slow with it: take --precision fp16 there.")
+    if recipe.tf32:
+        said.append(f"The {gpu.name} knows no TF32: --tf32 changes nothing there.")
+    return said
+
+
 def prediction_notes(info: ProbeInfo | None) -> list[str]:
     """How far to trust numbers that were predicted."""
     if info is not None and info.source != "predicted":
         return []
-    factor = doubt(
-        match_gpu(info.device_name) if info is not None else None, certain=not (info and info.unknown_operations)
-    )
+    factor = doubt(info.gpu if info is not None else None, certain=not (info and info.unknown_operations))
     elsewhere = "; on an H200 by less" if factor > 1 else ""
     memory, speed = (f"{100 * error * factor:.0f} %" for error in (ALLOCATED_ERROR, TIME_ERROR))
     off = f"memory may be off by {memory}, speed by {speed}{elsewhere}"
