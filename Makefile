@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format gpu-test web-packages web web-test browser clean
+.PHONY: help demo test python-test check format gpu-test web web-test web-api browser clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -20,8 +20,10 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 	$(BIN)/memorymark analyze bert
 
 test: ## Set up .venv and run every check and test
-	$(MAKE) --no-print-directory -j3 .venv/ready web-packages browser
-	$(MAKE) --no-print-directory -j2 check web-test
+	$(MAKE) --no-print-directory -j3 .venv/ready web-test browser
+	$(MAKE) --no-print-directory -j3 check web-api python-test
+
+python-test: .venv/ready
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder  # on two cores too: many tests wait for a process
 
 check: .venv/ready ## Lint, formatting and types only
@@ -40,16 +42,16 @@ web/node_modules/ready: web/package.json web/package-lock.json
 	cd web && npm install --no-save --no-progress --loglevel=error
 	@touch $@
 
-web-packages:
-	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory web/node_modules/ready || true; fi
-
 web: web/node_modules/ready ## Build the dashboard into the package; needs Node
 	cd web && npm run --silent build
 
-web-test: .venv/ready ## The dashboard's own checks and tests, where there is Node
+web-test: ## The dashboard's own checks and tests, where there is Node
 	@if ! command -v npm > /dev/null || ! $(MAKE) --no-print-directory web/node_modules/ready; \
 	  then echo "npm or its packages are not here: the dashboard's own tests are left out"; \
-	  else cd web && PYTHON=../$(BIN)/python npm run --silent check; fi
+	  else cd web && npm run --silent check:types && npm run --silent check:lint && npm run --silent test; fi
+
+web-api: .venv/ready # Whether the dashboard's types are those of the service
+	@if [ -e web/node_modules/ready ]; then cd web && PYTHON=../$(BIN)/python npm run --silent check:api; fi
 
 browser: ## Get Chromium for the tests in a browser, where apt and the rights are there
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \

@@ -135,6 +135,16 @@ def test_a_config_that_does_not_fit_together_is_said_to_be_no_model():
         made.build()
 
 
+def test_a_host_without_memory_is_not_taken_for_a_config_that_is_no_model(monkeypatch):
+    def no_memory(*_args, **_kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr(transformers.BertConfig, "from_dict", no_memory)
+
+    with pytest.raises(MemoryError):
+        make_config({"model_type": "bert", **TINY}, "mine")
+
+
 def test_an_unknown_task_is_answered_with_all():
     with pytest.raises(UsageError, match="unknown task 'summing'; use one of causal-lm, sequence-classification, "):
         mm.Request(model="bert", task="summing")

@@ -243,7 +243,7 @@ def _answer(call: Callable[..., dict[str, Any]], arguments: dict[str, Any]) -> d
     except Exception as error:
         traceback.print_exc()
         said = str(error).strip().splitlines()
-        return {"crash": f"{type(error).__name__}: {said[0] if said else ''}{_place(error)}"}
+        return {"crash": ": ".join([type(error).__name__, *said[:1]]) + _place(error)}
 
 
 def _place(error: Exception) -> str:

@@ -36,6 +36,8 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
         )
     try:
         return CONFIG_MAPPING[family].from_dict({key: value for key, value in facts.items() if key != "model_type"})
+    except MemoryError:
+        raise
     except Exception as error:  # configs check themselves in many ways
         raise no_model(name, error) from None
 

@@ -72,6 +72,8 @@ def remote_code_config(request: Request, facts: dict[str, Any]) -> Any:
         )
     try:
         config = AutoConfig.from_pretrained(request.model, revision=request.revision, trust_remote_code=True)
+    except MemoryError:
+        raise
     except Exception as error:  # it is anybody's code
         said = " ".join(str(error).split())[:200]
         raise UsageError(f"the code of {request.entry.id} does not run ({type(error).__name__}: {said}).") from None
