@@ -121,3 +121,12 @@ def test_a_full_disk_is_one_sentence(arguments):
 
     assert result.returncode == 1
     assert result.stderr == "Error: the disk is full; make room and look for the answer with `memorymark history`.\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes standard output as a shell does")
+def test_a_closed_standard_output_is_no_error():
+    result = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -m memorymark --version >&-', sys.executable], stderr=subprocess.PIPE, text=True
+    )
+
+    assert (result.returncode, result.stderr) == (0, "")

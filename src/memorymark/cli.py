@@ -72,7 +72,8 @@ def main() -> None:
         try:
             sys.exit(app(standalone_mode=not as_json, prog_name="memorymark"))
         finally:
-            sys.stdout.flush()  # here, and not when Python ends, where nobody can be told that the disk is full
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()  # here, and not when Python ends, where nobody can be told that the disk is full
     except MemoryMarkError as error:
         _report(str(error), as_json=as_json, trials=[trial.to_dict() for trial in error.trials])
         sys.exit(error.exit_code)
