@@ -93,13 +93,13 @@ class PredictedProbe:
             return NOTHING
         return scratch_of(growth.at(batch_size), self._gpu)
 
-    def _memory(self) -> Memory:
-        return Memory(self._capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
+    def _memory(self, capacity_bytes: int | None) -> Memory:
+        return Memory(capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
 
     @cached_property
     def _resting(self) -> tuple[list[Segment], set[int]] | None:
         """What lies where after a small first step, as when a search begins; ``None`` if not even that fits."""
-        memory = self._memory()
+        memory = self._memory(self._capacity_bytes)
         try:
             memory.hold(self._step.weights.items())
             list(memory.run(self._step.first, FIRST_BATCH, self._scratch))
@@ -109,7 +109,7 @@ class PredictedProbe:
         return memory.allocator.layout(), set(memory.blocks)
 
     def _simulate(self, batch_size: int) -> Trial:
-        memory = self._memory()
+        memory = self._memory(self._capacity_bytes)
         programs = [self._step.later] * STEPS
         resting = self._resting
         peaks: Counter[str] = Counter()
@@ -155,7 +155,7 @@ class PredictedProbe:
         """A trial that ran out of memory, with what the whole step needs in place of the request that failed."""
         if trial.fits:
             return trial
-        memory = Memory(None, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
+        memory = self._memory(None)
         memory.hold(self._step.weights.items())
         for program in (self._step.first, self._step.later):
             list(memory.run(program, trial.batch_size, self._needed_scratch))
