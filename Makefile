@@ -23,8 +23,10 @@ test: ## Set up .venv and run every check and test
 	$(MAKE) --no-print-directory -j3 .venv/ready web-test browser
 	$(MAKE) --no-print-directory -j3 check web-api python-test
 
+# First once, so that not every tester compiles the same packages; then four, on two cores too: many tests wait.
 python-test: .venv/ready
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder  # on two cores too: many tests wait for a process
+	@$(BIN)/pytest --collect-only -qq > /dev/null
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: .venv/ready ## Lint, formatting and types only
 	$(BIN)/ruff check .

@@ -12,6 +12,26 @@ os.environ.pop("MEMORYMARK_SERVER", None)
 
 import pytest
 
+# By file, what takes longest: begun first, so that no tester is left with one of these when the others are done.
+LONGEST = [
+    "server/test_contract.py",
+    "test_any_model_truth.py",
+    "server/test_faults.py",
+    "server/test_server_faults.py",
+    "e2e/test_dashboard.py",
+    "test_prediction_truth.py",
+    "test_predicted_probe.py",
+    "test_cli.py",
+]
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        file = item.nodeid.partition("::")[0].removeprefix("tests/")
+        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
+
 
 @pytest.fixture(scope="session")
 def shared_worker():

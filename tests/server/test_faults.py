@@ -302,7 +302,8 @@ def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
 @contextmanager
 def starting_worker(service):
     """The process id of a worker of the CPU lane that is not ready yet."""
-    service.finished(service.submit(SHORT, seq_len=16, fresh=True))  # the lane has no worker before its first job
+    if service.lane("cpu")["pid"] is None:  # it has no worker before its first job
+        service.finished(service.submit(SHORT, seq_len=16, fresh=True))
     service.warm_pid("cpu")
     job_id = service.submit(SLOW)
     others = {service.busy_pid(job_id), service.warm_pid("prediction-0")}

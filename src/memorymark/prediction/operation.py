@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -56,8 +57,13 @@ class Operation:
     @property
     def base_name(self) -> str:
         """``aten.mm.default`` is ``mm``."""
-        parts = self.name.split(".")
-        return parts[1] if len(parts) > 2 else self.name
+        return _base_name(self.name)
+
+
+@cache
+def _base_name(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if len(parts) > 2 else name
 
 
 @dataclass

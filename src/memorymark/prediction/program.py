@@ -43,6 +43,8 @@ class Growth:
 
     def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
         """The new storages and their bytes at any batch size."""
+        if self.operation.made == self.larger.made:  # nothing, as views make, or what does not depend on the batch
+            return self.operation.made
         steps = batch_size - self.batch_size
         return tuple(
             (number, size + growth * steps + (_higher(further, steps) if further else 0))

@@ -69,12 +69,14 @@ class Memory:
             self._allocate(number, size)
             if taken.each_result:
                 self._take_briefly(taken, index, index + 1)
+        base_name = growth.operation.base_name
         # Autograd has a thread of its own, which has its own workspaces.
-        if growth.operation.base_name in MATRIX_PRODUCTS:
+        if base_name in MATRIX_PRODUCTS:
             self._keep(WORKSPACES[in_backward], self._workspace_bytes)
-        if growth.operation.base_name == ADDS_A_BIAS:
+        if base_name == ADDS_A_BIAS:
             self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
-        self._take_briefly(taken, len(made) if taken.each_result else 0, len(taken.after))
+        if taken.after:
+            self._take_briefly(taken, len(made) if taken.each_result else 0, len(taken.after))
         for block in copies:
             self.allocator.free(block)
 

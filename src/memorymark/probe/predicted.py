@@ -19,7 +19,7 @@ from memorymark.prediction.simulate import Memory
 from memorymark.prediction.uncertainty import trial_intervals
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.search import FIRST_BATCH, MAX_BATCH, largest_that
+from memorymark.search import FIRST_BATCH, MAX_BATCH, largest_that, size_within
 from memorymark.trace import Trace, peak_breakdown
 from memorymark.trial import Failure, Trial
 from memorymark.units import format_bytes
@@ -63,8 +63,12 @@ class PredictedProbe:
         return self._tried[batch_size]
 
     def forecast(self) -> int | None:
-        """The largest batch by doubling and bisection."""
-        return largest_that(lambda batch_size: self.try_batch(batch_size).fits, FIRST_GUESS, MAX_BATCH) or None
+        """The largest batch by doubling and bisection; the smallest size tells where to begin."""
+        start, smallest = FIRST_GUESS, self.try_batch(FIRST_GUESS)
+        promised = size_within([smallest], self._capacity_bytes) if smallest.fits else 0
+        while 4 * start <= promised:
+            start *= 2
+        return largest_that(lambda batch_size: self.try_batch(batch_size).fits, start, MAX_BATCH) or None
 
     def second_batch(self) -> None:
         """The forecast needs no trial."""
