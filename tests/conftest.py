@@ -22,6 +22,9 @@ LONGEST = [
     "test_prediction_truth.py",
     "test_predicted_probe.py",
     "test_cli.py",
+    "test_watch.py",
+    "test_worker.py",
+    "test_models.py",
 ]
 
 

@@ -372,13 +372,18 @@ def test_a_model_is_compiled_once_however_many_steps_it_runs(model, monkeypatch)
     assert len(graphs) == 1
 
 
-def test_a_step_without_an_optimizer_has_no_name_for_one():
-    workload = mm.Workload(
-        TinyNet, tiny_batch, name="tiny", optimizer=lambda model: torch.optim.SGD(model.parameters())
-    )
+WITH_SGD = mm.Workload(TinyNet, tiny_batch, name="tiny", optimizer=lambda model: torch.optim.SGD(model.parameters()))
 
-    assert step_for(mm.Recipe(), workload).own_optimizer == "SGD"
-    assert step_for(mm.Recipe(optimizer="none"), workload).own_optimizer == ""
+
+def test_a_step_without_an_optimizer_has_no_name_for_one():
+    assert step_for(mm.Recipe(), WITH_SGD).own_optimizer == "SGD"
+    assert step_for(mm.Recipe(optimizer="none"), WITH_SGD).own_optimizer == ""
+
+
+@pytest.mark.parametrize("recipe", [mm.Recipe(optimizer="adafactor"), mm.Recipe(fused=True)])
+def test_another_optimizer_than_the_workload_s_own_is_refused(recipe):
+    with pytest.raises(mm.UsageError, match="tiny has an optimizer of its own; leave --optimizer and --fused out"):
+        step_for(recipe, WITH_SGD)
 
 
 def pairs(size, device):

@@ -36,8 +36,10 @@ class TrainingStep:
         self, workload: Workload, recipe: Recipe, device: torch.device, *, model: nn.Module | None = None
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
-        self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
         own = workload.optimizer if recipe.optimizer != "none" else None
+        if own is not None and (recipe.optimizer != Recipe().optimizer or recipe.fused):
+            raise UsageError(f"{workload.name} has an optimizer of its own; leave --optimizer and --fused out.")
+        self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
         self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model

@@ -53,7 +53,6 @@ class DeviceFacts:
     capped: bool = False
     other_processes_bytes: int = 0
     capability: tuple[int, int] | None = None
-    num_devices: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
