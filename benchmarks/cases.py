@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import memorymark as mm
+from memorymark.search import SearchResult, find_maximum
+from memorymark.trial import Trial
 from memorymark.units import GIB
 
 T = TypeVar("T")
@@ -56,6 +58,21 @@ def _send_result(sender: Connection, run: Callable[..., T], arguments: tuple[obj
         sender.send(run(*arguments))
     except Exception as error:
         sender.send({"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"})
+
+
+def find_from_start(probe: Any) -> tuple[SearchResult, int]:
+    """The search of an analysis, and what it had found before it tried sizes as a training that starts with them."""
+    searched = 0
+
+    def try_batch(size: int) -> Trial:
+        nonlocal searched
+        trial = probe.try_batch(size)
+        searched = max(searched, size) if trial.fits else searched
+        return trial
+
+    capacity_bytes = probe.info.capacity_bytes
+    found = find_maximum(try_batch, capacity_bytes, guide=probe, from_start=probe.try_from_start)
+    return found, searched
 
 
 def flags() -> dict[str, str]:

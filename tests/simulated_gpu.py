@@ -78,6 +78,8 @@ class Probe:
             failure=None if fits else Failure("memory", "no", int(taken), 0),
         )
 
+    try_from_start = try_batch
+
     def forecast(self):
         return None
 

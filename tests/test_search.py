@@ -197,6 +197,32 @@ def test_measured_curves_take_at_most_8_trials(fixed, per_sample, usable, restin
     assert len(result.trials) <= 8
 
 
+@settings(deadline=None)
+@given(st.integers(1, 3_000), st.integers(0, 3_000), st.integers(1, 4_000))
+def test_sizes_that_a_training_starts_with_have_the_last_word(maximum, maximum_from_start, limit):
+    found = find_maximum(
+        lambda size: trial(size, size <= maximum, forward=size, backward=size),
+        maximum,
+        limit=limit,
+        from_start=lambda size: trial(size, size <= maximum_from_start),
+    )
+
+    assert found.maximum == min(maximum_from_start, limit)
+    assert found.exact or found.maximum == limit
+
+
+def test_where_a_training_can_start_with_what_was_found_one_more_is_tried():
+    run = []
+
+    def from_start(size):
+        run.append(size)
+        return trial(size, size <= 100)
+
+    find_maximum(lambda size: trial(size, size <= 100, forward=size, backward=size), 100, from_start=from_start)
+
+    assert run == [100, 101]
+
+
 def test_nothing_fits():
     result = search(lambda size: False, lambda size: 0)
 

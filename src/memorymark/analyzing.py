@@ -35,6 +35,7 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
             info.capacity_bytes,
             guide=probe,
             limit=question.max_batch or NO_LIMIT,
+            from_start=log.watching("search", probe.try_from_start),
         )
         if found.maximum == 0:
             raise _does_not_fit(question.request, info, found.trials)
@@ -49,11 +50,14 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         timed = time.perf_counter()
         if not any(trial.fits for trial in curve):
             raise _does_not_fit(question.request, info, curve)
+        maximum = max(trial.batch_size for trial in curve if trial.fits)
+        # What the search saw in a memory in other pieces, or in too few steps, would only contradict the answer.
+        searched_trials = [trial for trial in found.trials if trial.fits == (trial.batch_size <= maximum)]
     return Analysis(
         request=question.request,
         info=info,
-        trials=log.trials,
-        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
+        trials=[*searched_trials, *log.trials[len(found.trials) :]],
+        max_batch_size=maximum,
         current_batch_size=question.current_batch_size,
         margin=question.margin,
         usage=question.usage,

@@ -104,14 +104,18 @@ def max_batch_size(
 def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEvent) -> BatchSize:
     trials: list[Trial] = []
 
-    def tried(batch_size: int) -> Trial:
-        trials.append(probe.try_batch(batch_size))
-        on_event(TrialFinished("search", trials[-1]))
-        return trials[-1]
+    def watching(run: Callable[[int], Trial]) -> Callable[[int], Trial]:
+        def run_and_tell(batch_size: int) -> Trial:
+            trials.append(run(batch_size))
+            on_event(TrialFinished("search", trials[-1]))
+            return trials[-1]
 
+        return run_and_tell
+
+    tried = watching(probe.try_batch)
     capacity = probe.info.capacity_bytes
     on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
-    found = find_maximum(tried, capacity, guide=probe, limit=limit)
+    found = find_maximum(tried, capacity, guide=probe, limit=limit, from_start=watching(probe.try_from_start))
     if found.maximum == 0:
         smallest = why_nothing_fits(trials)
         failure = smallest.failure

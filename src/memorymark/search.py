@@ -76,10 +76,13 @@ def find_maximum(
     guide: Guide | None = None,
     limit: int = NO_LIMIT,
     first: int = FIRST_BATCH,
+    from_start: Callable[[int], Trial] | None = None,
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
 
-    ``capacity_bytes`` and ``guide`` only steer the guesses; whether a size fits is for ``run`` to say.
+    ``capacity_bytes`` and ``guide`` only steer the guesses; whether a size fits is for ``run`` to say. Where there is
+    ``from_start``, it has the last word: it runs a size as a training does that starts with it, whose memory then lies
+    in other pieces than after the small first step of a search. From what was found it goes up or down.
     """
     search = _Search(capacity_bytes, limit + 1, guide)
     trials: list[Trial] = []
@@ -87,7 +90,14 @@ def find_maximum(
         trial = run(search.next_size() if trials else min(first, limit))
         trials.append(trial)
         search.learn(trial)
-    return SearchResult(search.low, trials)
+    if from_start is None or search.low == 0:
+        return SearchResult(search.low, trials)
+
+    def fits(batch_size: int) -> bool:
+        trials.append(from_start(batch_size))
+        return trials[-1].fits
+
+    return SearchResult(_edge(fits, search.low, limit + 1, stride=1), trials)
 
 
 def size_within(trials: list[Trial], memory_bytes: float) -> int:

@@ -43,7 +43,7 @@ class TrainingStep:
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
         self._scaler = self._new_scaler()
         self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model
-        self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
+        self._came_with_state = self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
@@ -70,6 +70,11 @@ class TrainingStep:
         self._scaler = self._new_scaler()  # the old one remembers the half step
         if self.optimizer is not None and not self._has_optimizer_state:
             self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
+
+    def start_over(self) -> None:
+        """Forgets the steps so far: the next is a training's first. An optimizer that came with state keeps it."""
+        self._has_optimizer_state = self._came_with_state
+        self.recover()
 
     @property
     def own_optimizer(self) -> str:

@@ -186,6 +186,11 @@ class Worker:
         trial = self._probe.try_batch(batch_size)
         return {"trial": trial.to_dict(), "clean": self._probe.clean}
 
+    def try_from_start(self, batch_size: int) -> dict[str, Any]:
+        """A quick trial of a training that starts with this size."""
+        trial = self._probe.try_from_start(batch_size)
+        return {"trial": trial.to_dict(), "clean": self._probe.clean}
+
     def forecast(self) -> dict[str, Any]:
         """The largest batch that should fit."""
         return {"maximum": self._probe.forecast()}

@@ -46,6 +46,19 @@ def probe_for(request):
     return MeasuredProbe(workload_of(request), request.recipe, open_device(request.target))
 
 
+def test_a_full_trial_is_what_a_training_that_starts_with_it_is_whatever_ran_before():
+    after_others = probe_for(capped("bert"))
+    for size in (2, 16):
+        after_others.try_batch(size)
+    trials = [after_others.measure(8), after_others.try_from_start(8)]
+    del after_others
+    gc.collect()
+    alone = probe_for(capped("bert")).measure(8)
+    for trial in trials:
+        assert trial.peak_allocated_bytes == alone.peak_allocated_bytes
+        assert trial.peak_reserved_bytes == alone.peak_reserved_bytes
+
+
 def test_breakdown_names_what_the_device_holds_and_adds_up():
     trial = probe_for(capped("bert")).measure(32)
     parts = trial.breakdown

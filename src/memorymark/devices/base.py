@@ -60,6 +60,9 @@ class Device(Protocol):
     def reset(self) -> None:
         """Gives cached memory back and starts the peaks anew."""
 
+    def start_over(self) -> None:
+        """As ``reset``, and gives back what libraries keep from step to step: as before the first one."""
+
     def reset_peaks(self) -> None:
         """Starts the peaks anew from what is allocated now."""
 

@@ -63,6 +63,11 @@ class CudaDevice:
         torch.cuda.empty_cache()
         self.reset_peaks()
 
+    def start_over(self) -> None:
+        """Returns cuBLAS's workspaces too, which lie elsewhere if they are asked for in the midst of a step."""
+        torch._C._cuda_clearCublasWorkspaces()
+        self.reset()
+
     def reset_peaks(self) -> None:
         """Starts the peaks anew."""
         torch.cuda.reset_peak_memory_stats(self.torch_device)

@@ -106,6 +106,10 @@ class TrackedDevice:
         """Starts the peaks anew."""
         self.reset_peaks()
 
+    def start_over(self) -> None:
+        """No library keeps anything that is counted."""
+        self.reset()
+
     def reset_peaks(self) -> None:
         """Starts the peaks anew from what is allocated now."""
         self._tracker.peak_bytes = self._tracker.allocated_bytes

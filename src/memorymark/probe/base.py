@@ -61,5 +61,8 @@ class Probe(Guide, Protocol):
     def try_batch(self, batch_size: int) -> Trial:
         """The quick question: does it fit, and at what peak? No timing, no breakdown."""
 
+    def try_from_start(self, batch_size: int) -> Trial:
+        """The quick question for a training that starts with this size: what it leaves behind lies elsewhere."""
+
     def measure(self, batch_size: int) -> Trial:
-        """The whole answer, with breakdown and time."""
+        """The whole answer, with breakdown and time, for a training that starts with this size."""

@@ -72,6 +72,10 @@ class LocalProbe:
         """Does it fit?"""
         return self._probe.try_batch(batch_size)
 
+    def try_from_start(self, batch_size: int) -> Trial:
+        """Does it fit where a training starts with it?"""
+        return self._probe.try_from_start(batch_size)
+
     def forecast(self) -> int | None:
         """The largest batch that should fit."""
         return self._probe.forecast()

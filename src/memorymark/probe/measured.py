@@ -79,6 +79,7 @@ class MeasuredProbe:
         """Goes on with the batches of another workload of the same model; what was recorded says nothing of them."""
         self._step.workload = replace(self._step.workload, batch=workload.batch)
         self._recording, self._recordings, self._layout = True, [], []
+        self._start_over()
         self.info = replace(self.info, capacity_bytes=self._device.capacity_bytes())
 
     def try_batch(self, batch_size: int) -> Trial:
@@ -103,8 +104,14 @@ class MeasuredProbe:
             return None
         return 2 * self._recordings[0].batch_size
 
+    def try_from_start(self, batch_size: int) -> Trial:
+        """Three steps of a training that starts with this size: does it fit?"""
+        self._start_over()
+        return self._run(batch_size, FULL_STEPS, in_full=False)
+
     def measure(self, batch_size: int) -> Trial:
-        """Three steps with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
+        """The same with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
+        self._start_over()
         return self._run(batch_size, FULL_STEPS, in_full=True)
 
     def phase_peaks(self, batch_size: int) -> dict[str, int]:
@@ -164,6 +171,11 @@ class MeasuredProbe:
             f"may take of the {self._device.name}; allow more with --memory-gib, or take a larger GPU.",
             failure.shortfall_bytes,
         )
+
+    def _start_over(self) -> None:
+        """Begins again where a training script does; the first step's size decides which gaps the memory gets."""
+        self._step.start_over()
+        self._device.start_over()
 
     def _run(self, batch_size: int, steps: int, *, in_full: bool) -> Trial:
         self._device.reset()

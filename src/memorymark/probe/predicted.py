@@ -26,6 +26,8 @@ from memorymark.units import format_bytes
 
 STEPS = 2
 FIRST_GUESS = 8
+Resting = tuple[list[Segment], set[int]]
+"""The segments that an earlier step left, and the storages in them."""
 
 
 class PredictedProbe:
@@ -58,7 +60,7 @@ class PredictedProbe:
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps in the allocator's model."""
         if batch_size not in self._tried:
-            trial = self._simulate(batch_size)
+            trial = self._simulate(batch_size, self._resting)
             self._tried[batch_size] = self._with_need(trial) if batch_size == 1 else trial
         return self._tried[batch_size]
 
@@ -73,9 +75,13 @@ class PredictedProbe:
     def second_batch(self) -> None:
         """The forecast needs no trial."""
 
+    def try_from_start(self, batch_size: int) -> Trial:
+        """Three steps of a training that starts with this size, in the allocator's model."""
+        return self._simulate(batch_size, None)
+
     def measure(self, batch_size: int) -> Trial:
-        """The simulated steps with the breakdown of their peak and the time they would take."""
-        trial = self.try_batch(batch_size)
+        """The same with the breakdown of their peak and the time they would take."""
+        trial = self.try_from_start(batch_size)
         if not trial.fits:
             return self._with_need(trial)
         seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
@@ -101,7 +107,7 @@ class PredictedProbe:
         return Memory(capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
 
     @cached_property
-    def _resting(self) -> tuple[list[Segment], set[int]] | None:
+    def _resting(self) -> Resting | None:
         """What lies where after a small first step, as when a search begins; ``None`` if not even that fits."""
         memory = self._memory(self._capacity_bytes)
         try:
@@ -112,17 +118,17 @@ class PredictedProbe:
         memory.allocator.empty_cache()
         return memory.allocator.layout(), set(memory.blocks)
 
-    def _simulate(self, batch_size: int) -> Trial:
+    def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
+        """Steps from where an earlier one left the memory, or from the first on."""
         memory = self._memory(self._capacity_bytes)
         programs = [self._step.later] * STEPS
-        resting = self._resting
         peaks: Counter[str] = Counter()
         retries = steps = 0
         failure = None
         try:
             if resting is None:
                 memory.hold(self._step.weights.items())
-                programs[0] = self._step.first
+                programs.insert(0, self._step.first)
             else:
                 memory.found(*resting)
             for program in programs:

@@ -55,6 +55,10 @@ class RemoteProbe:
         """Does it fit?"""
         return self._trial("try_batch", batch_size)
 
+    def try_from_start(self, batch_size: int) -> Trial:
+        """Does it fit where a training starts with it?"""
+        return self._trial("try_from_start", batch_size)
+
     def forecast(self) -> int | None:
         """The largest batch that should fit."""
         maximum: int | None = self.call("forecast")["maximum"]
