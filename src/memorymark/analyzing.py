@@ -35,7 +35,7 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
             info.capacity_bytes,
             guide=probe,
             limit=question.max_batch or NO_LIMIT,
-            from_start=log.watching("search", probe.try_from_start),
+            from_start=log.watching("search", probe.try_from_start, "trying sizes that a training starts with"),
         )
         if found.maximum == 0:
             raise _does_not_fit(question.request, info, found.trials)
@@ -125,8 +125,14 @@ class _TrialLog:
         self.trials: list[Trial] = []
         self._on_event = on_event
 
-    def watching(self, stage: Stage, run: Callable[[int], Trial]) -> Callable[[int], Trial]:
+    def watching(self, stage: Stage, run: Callable[[int], Trial], message: str = "") -> Callable[[int], Trial]:
+        """The same with every trial kept and told of; the first one is announced by the message."""
+
         def run_and_tell(batch_size: int) -> Trial:
+            nonlocal message
+            if message:
+                self._on_event(StageStarted(stage, message))
+                message = ""
             trial = run(batch_size)
             self.trials.append(trial)
             self._on_event(TrialFinished(stage, trial))

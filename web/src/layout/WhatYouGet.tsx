@@ -6,9 +6,9 @@ export function WhatYouGet() {
         An example of what you get: BERT base on an A10, predicted.
       </figcaption>
       <ExampleBar name="Today, batch 16" verdict="87 % wasted" share={13} isGood={false} />
-      <ExampleBar name="Maximum, batch 266" verdict="98 % used" share={98} isGood />
+      <ExampleBar name="Maximum, batch 268" verdict="99 % used" share={99} isGood />
       <p className="mt-5 text-lg font-medium">
-        Batch 252 trains <span className="text-accent">1.45x faster</span> than today.
+        Batch 253 trains <span className="text-accent">1.46x faster</span> than today.
       </p>
     </figure>
   );
