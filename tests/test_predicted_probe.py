@@ -191,6 +191,30 @@ def test_weights_that_do_not_fit_leave_no_batch():
     assert trial.failure.shortfall_bytes == stand_in("bert").measure(1).peak_allocated_bytes - MIB
 
 
+IMAGES, LABELS = torch.rand(64, 3, 32, 32), torch.zeros(64, dtype=torch.long)
+
+
+def classifying(batch):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3600, 10))
+    return mm.Workload(lambda: net, batch, lambda model, b: nn.functional.cross_entropy(model(b[0]), b[1]), name="net")
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        lambda n, _: (IMAGES[:n], LABELS[:n]),
+        lambda n, device: (IMAGES[:n].to(device), LABELS[:n].to(device)),
+        lambda n, _: (IMAGES[torch.arange(n)], LABELS[torch.arange(n)]),
+    ],
+    ids=["slices", "moved slices", "picked"],
+)
+def test_batches_out_of_a_data_set_take_what_their_samples_take(batch):
+    made = classifying(lambda n, device: (torch.rand(n, 3, 32, 32), torch.zeros(n, dtype=torch.long)))
+    expected, found = (probe_of(workload, mm.Recipe()).measure(1000) for workload in (made, classifying(batch)))
+
+    assert found.peak_allocated_bytes == pytest.approx(expected.peak_allocated_bytes, rel=0.01)
+
+
 def test_what_the_free_memory_would_hold_in_one_piece_says_what_was_asked_for():
     probe = stand_in("bert", cap_bytes=CAP_BYTES)
     failing = next(size for size in count(probe.forecast()) if not probe.try_from_start(size).fits)

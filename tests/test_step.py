@@ -380,6 +380,31 @@ def test_a_step_without_an_optimizer_has_no_name_for_one():
     assert step_for(mm.Recipe(optimizer="none"), WITH_SGD).own_optimizer == ""
 
 
+def test_batches_that_stop_growing_are_refused():
+    x, y = torch.rand(100, 8), torch.zeros(100)
+    workload = mm.Workload(lambda: torch.nn.Linear(8, 1), lambda n, _: (x[:n], y[:n]), mean_error, name="few")
+    step = step_for(mm.Recipe(), workload)
+
+    for size in (2, 50, 100, 60):
+        step(size)
+
+    with pytest.raises(
+        mm.UsageError, match=r"batch\(101\) of few holds no more than batch\(100\); make batches of any"
+    ):
+        step(101)
+
+
+def mean_error(model, batch):
+    return (model(batch[0])[:, 0] - batch[1]).square().mean()
+
+
+def test_a_model_of_which_nothing_is_trained_is_refused_in_one_sentence():
+    frozen = mm.Workload(lambda: TinyNet().requires_grad_(False), tiny_batch, name="tiny")
+
+    with pytest.raises(mm.UsageError, match="TinyNet has no parameters that are trained; give one that has"):
+        step_for(mm.Recipe(), frozen)
+
+
 @pytest.mark.parametrize("recipe", [mm.Recipe(optimizer="adafactor"), mm.Recipe(fused=True)])
 def test_another_optimizer_than_the_workload_s_own_is_refused(recipe):
     with pytest.raises(mm.UsageError, match="tiny has an optimizer of its own; leave --optimizer and --fused out"):

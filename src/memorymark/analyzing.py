@@ -106,14 +106,15 @@ def least_bytes(request: Request, info: ProbeInfo) -> int:
 def ways_to_fit(request: Request, info: ProbeInfo) -> str:
     """What to try where a model does not fit, in words."""
     recipe, text = request.recipe, "tokens" in info.sample
+    makes_own_batches = isinstance(request, OwnRequest) or request.name.runs_code
     shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
     ways = [
         *(["a larger --memory-gib"] if info.capped else []),
         *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
         *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
-        *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") else []),
+        *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") and not info.optimizer else []),
         *(["--lora 16"] if text and not recipe.lora and info.parameters >= LARGE_MODEL else []),
-        *(way for unit, way in shorter.items() if unit in info.sample),
+        *(way for unit, way in shorter.items() if unit in info.sample and not makes_own_batches),
     ]
     return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"
 

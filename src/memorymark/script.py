@@ -136,17 +136,20 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
 
 
 def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_bytes: float, sure: int) -> int:
-    """The largest size up to ``sure`` that was seen to keep within the memory, near where it should be; at least 1."""
-    fits = {t.batch_size: t.peak_reserved_bytes <= memory_bytes for t in trials if t.fits}
+    """The largest size up to ``sure`` that was seen to keep within the memory without thrashing; at least 1."""
+
+    def keeps(trial: Trial) -> bool:
+        return trial.fits and trial.peak_reserved_bytes <= memory_bytes and not trial.allocator_retries
+
+    fits = {trial.batch_size: keeps(trial) for trial in trials if trial.fits}
     size, stride = min(size_within(trials, memory_bytes), sure), 1
     while size > 1:
         if size not in fits:
-            trial = tried(size)
-            fits[size] = trial.fits and trial.peak_reserved_bytes <= memory_bytes
+            fits[size] = keeps(tried(size))
         if fits[size]:
             break
         size, stride = max(size - stride, 1), 2 * stride
-    return max([size, *(other for other, keeps in fits.items() if keeps and other <= sure)])
+    return max([size, *(other for other, is_kept in fits.items() if is_kept and other <= sure)])
 
 
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:

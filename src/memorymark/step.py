@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import is_fake
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.eight_bit import StandInAdamW8bit
 from memorymark.errors import UsageError
@@ -41,6 +41,8 @@ class TrainingStep:
             raise UsageError(f"{workload.name} has an optimizer of its own; leave --optimizer and --fused out.")
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
+        self._is_predicted = any(is_fake(parameter) for parameter in self.model.parameters())
+        self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model
         self._came_with_state = self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
@@ -124,7 +126,23 @@ class TrainingStep:
 
     def _batch(self, batch_size: int) -> Batch:
         batch = self.workload.batch(batch_size, self.device)
+        self._require_more(batch_size, batch)
+        if self._is_predicted:
+            batch = tree_map_only(Tensor, _whole, batch)
         return tree_map_only(Tensor, _channels_last, batch) if self.recipe.channels_last else batch
+
+    def _require_more(self, batch_size: int, batch: Batch) -> None:
+        """Refuses batches that stop growing, as slices of a data set do at its end: any size would seem to fit."""
+        leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)
+        elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
+        largest, most = self._largest_batch
+        if batch_size > largest:
+            if 0 < elements <= most:
+                raise UsageError(
+                    f"batch({batch_size}) of {self.workload.name} holds no more than batch({largest}); make batches of "
+                    "any size, with the same samples again if need be."
+                )
+            self._largest_batch = batch_size, elements
 
     def _loss(self, batch: Batch) -> Tensor:
         with self._autocast():
@@ -137,6 +155,12 @@ class TrainingStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """A part of a larger tensor, or one that was there before, as the copy that it becomes on its way to a GPU."""
+    is_part = tensor.layout == torch.strided and tensor.untyped_storage().nbytes() > tensor.nbytes
+    return tensor.clone() if is_part or not is_fake(tensor) else tensor
 
 
 def _channels_last(tensor: Tensor) -> Tensor:
@@ -242,6 +266,8 @@ def _choose_attention(model: nn.Module, attention: str) -> None:
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | None:
     """The recipe's optimizer with torch's own defaults."""
     trained = [p for p in model.parameters() if p.requires_grad]
+    if not trained and recipe.optimizer != "none":
+        raise UsageError(f"{type(model).__name__} has no parameters that are trained; give one that has.")
     fused: dict[str, Any] = {"fused": True} if recipe.fused else {}
     if recipe.optimizer == "adamw":
         return torch.optim.AdamW(trained, lr=LEARNING_RATE, **fused)

@@ -262,6 +262,11 @@ def _model_lines(plan: Plan, *, checkpointing: bool = True) -> list[str]:
         if kind is None:
             lines.append("# A head that is new must be named in modules_to_save, or it stays random.")
         lines.append(f"model = get_peft_model(model, {config})")
+        if half:
+            lines += [
+                "for parameter in model.parameters():  # what is trained stays fp32, the head too",
+                "    parameter.data = parameter.data.float() if parameter.requires_grad else parameter.data",
+            ]
     if recipe.gradient_checkpointing and checkpointing:
         lines.append("model.gradient_checkpointing_enable()")
     if recipe.gradient_checkpointing and recipe.lora:

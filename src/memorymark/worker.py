@@ -169,7 +169,8 @@ class Worker:
         from memorymark.prediction.cuda_choices import generation
         from memorymark.prediction.fake_step import trace_training
 
-        version = self._opened if asked.name.runs_code else 0  # the code may have changed since the last time
+        runs_code = asked.name.runs_code or asked.trust_remote_code
+        version = self._opened if runs_code else 0  # the code may have changed since the last time
         traced = replace(asked, target=Target(), recipe=replace(asked.recipe, tf32=False))  # TF32 only changes the time
         key = json.dumps([generation(gpu.capability), version, traced.to_dict()])
         if key in self._traced:

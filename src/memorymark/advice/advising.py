@@ -66,7 +66,8 @@ def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial 
 
 def _nothing_fits(inquiry: Inquiry) -> DoesNotFitError:
     name, capacity = inquiry.question.request.entry.name, format_bytes(inquiry.info.capacity_bytes)
-    last = inquiry.refused[-1]  # the greatest change of all
+    tried = [one for one in inquiry.refused if one.why.startswith("does not fit")]
+    last = (tried or inquiry.refused)[-1]  # the greatest change of all
     return DoesNotFitError(
         f"{name} fits {capacity} by none of the {len(inquiry.refused)} ways looked at: even with {last.title} it "
         f"{last.why.removesuffix('.')}; weights in 4 bits (QLoRA) are not covered, or take a larger GPU."

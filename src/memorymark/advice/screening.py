@@ -94,7 +94,8 @@ class Screening:
                 if option.samples_per_second >= LOSES_NOTHING * better.samples_per_second:
                     better = option
             best = better
-        if self._inquiry.info.source == "predicted":
+        # Where checkpointing was dropped, to add it would be today's way again.
+        if self._inquiry.info.source == "predicted" and "no_checkpointing" not in named(best):
             option = self._option((*named(best), "checkpointing"))
             yield from [option] if option is not None else []
 

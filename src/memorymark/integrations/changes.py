@@ -47,9 +47,10 @@ def batch(seen: Observation, size: int, *, accumulate: int) -> str:
 
 def fused(seen: Observation, name: str) -> str:
     """The fused version of an optimizer."""
-    if seen.framework == "transformers":
+    if seen.framework == "transformers" and name == "AdamW":
         return 'TrainingArguments(..., optim="adamw_torch_fused")'
-    return f"torch.optim.{name}(..., fused=True)"
+    code = f"torch.optim.{name}(..., fused=True)"
+    return f"Trainer(..., optimizers=({code}, None))" if seen.framework == "transformers" else code
 
 
 def compiled(seen: Observation) -> str:

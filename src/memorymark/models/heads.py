@@ -113,7 +113,11 @@ def _takes_no_labels(task: Task) -> bool:
 def _remote_class(config: Any, task: Task) -> type[nn.Module]:
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-    found: type[nn.Module] = get_class_from_dynamic_module(config.auto_map[task.auto_class], config._name_or_path)
+    found: type[nn.Module] = get_class_from_dynamic_module(
+        config.auto_map[task.auto_class],
+        config._name_or_path,
+        revision=getattr(config, "_commit_hash", None),  # that of the config: their code and it belong together
+    )
     return found
 
 

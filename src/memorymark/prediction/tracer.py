@@ -99,7 +99,7 @@ class Tracer(TorchDispatchMode):
             made = {
                 f.storage: t.untyped_storage().nbytes()
                 for f, t in zip(made_facts, outputs, strict=True)
-                if f.storage >= first_new and t.dim() > 0
+                if f.storage >= first_new and t.dim() > 0 and not _looks_at_the_script_s(func, inputs)
             }
             # Without the scale of attention's scores, which could not be told from the share that is dropped out.
             given = tree_leaves((args, {name: value for name, value in kwargs.items() if name != "scale"}))
@@ -121,6 +121,12 @@ class Tracer(TorchDispatchMode):
         contiguous = tensor.is_contiguous()
         channels_last = not contiguous and tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
         return TensorFacts(tuple(tensor.shape), tensor.dtype, self.number_of(tensor), contiguous, channels_last)
+
+
+def _looks_at_the_script_s(func: Any, inputs: list[Tensor]) -> bool:
+    """Whether it gives a view of a tensor that was there before, as of a data set on the host; constants are copied."""
+    is_constant = func is torch.ops.aten.lift_fresh.default
+    return func.is_view and not is_constant and any(not isinstance(tensor, FakeTensor) for tensor in inputs)
 
 
 def _tensors(tree: Any) -> list[Tensor]:

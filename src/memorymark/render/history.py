@@ -41,15 +41,21 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
     console.print(table)
 
 
+def _model(analysis: Analysis) -> str:
+    """The model, its head where one was asked for, and whether it is only a stand-in."""
+    asked = [analysis.request.entry.name, *([analysis.request.task] if analysis.request.task else [])]
+    return escape(", ".join([*asked, *(["small stand-in"] if analysis.info.small else [])]))
+
+
 def print_side_by_side(analyses: dict[str, Analysis]) -> None:
     """The numbers of several analyses in columns."""
     console = make_console()
     table = make_table("", *analyses)
     several = analyses.values()
     rows = {
-        "model": [one.request.entry.name for one in several],
+        "model": [_model(one) for one in several],
         "sample": [one.info.sample for one in several],
-        "recipe": [one.request.recipe.describe() for one in several],
+        "recipe": [one.request.recipe.describe(one.info.optimizer) for one in several],
         "for": [f"{one.info.device_name}, {format_bytes(one.target_bytes)}" for one in several],
         "source": [one.source for one in several],
         "maximum batch": [str(one.max_batch_size) for one in several],

@@ -33,9 +33,9 @@ class Progress:
         if isinstance(event, StageStarted):
             if self._console.is_terminal:
                 self._status = self._status or Status("", console=self._console)
-                self._status.update(f"{event.message} …")
+                self._status.update(f"{escape(event.message)} …")
                 self._status.start()
-            self._line(f"[bold]{event.message}[/bold]")
+            self._line(f"[bold]{escape(event.message)}[/bold]")
         else:
             self._line(_describe(event.trial))
 
