@@ -99,6 +99,7 @@ def test_the_code_for_pytorch_trains(request_, recipe, accumulation, steps):
     if recipe.lora:
         assert {"lora" in name or "modules_to_save" in name for name in trained} == {True}
         assert any("modules_to_save" in name for name in trained)  # the new head
+        assert {value.dtype for value in names["model"].parameters() if value.requires_grad} == {torch.float32}
     else:
         after = names["model"].state_dict()
         assert any(not torch.equal(after[name], before[name]) for name in trained)

@@ -6,6 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
+from memorymark.integrations.changes import fused
 from memorymark.integrations.observation import (
     DeviceFacts,
     Ending,
@@ -153,6 +154,8 @@ def test_the_trainers_own_words_are_used():
     assert code["precision"] == "TrainingArguments(..., bf16=True)"
     assert code["batch"] == "TrainingArguments(..., per_device_train_batch_size=64, gradient_accumulation_steps=1)"
     assert code["optimizer"] == 'TrainingArguments(..., optim="adamw_torch_fused")'
+    with_sgd = observed(framework="transformers", optimizers=[OptimizerFacts(name="SGD", fused=False, can_fuse=True)])
+    assert fused(with_sgd, "SGD") == "Trainer(..., optimizers=(torch.optim.SGD(..., fused=True), None))"
 
 
 def test_nothing_is_worth_changing_in_a_tuned_training():

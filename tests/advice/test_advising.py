@@ -240,6 +240,8 @@ def test_checkpointing_that_nobody_needs_is_dropped():
 
     assert found.best.changes == ("no_checkpointing",)
     assert found.gain(found.best) == pytest.approx(1 / 0.7, rel=0.05)
+    predicted = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), batch_size=900, recipe=tuned, gpu="a10")
+    assert not any({"no_checkpointing", "checkpointing"} <= set(one.changes) for one in predicted.options)
 
 
 def test_a_gpu_without_fast_bf16_gets_fp16_instead(monkeypatch):
