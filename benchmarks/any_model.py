@@ -26,7 +26,7 @@ from memorymark.own import OwnRequest
 from memorymark.site import Site
 from memorymark.trial import Trial
 from memorymark.units import GIB
-from memorymark.validation import PredictionCheck, predict_beside, validate_prediction
+from memorymark.validation import PredictionCheck, validate_prediction
 from memorymark.workload import Workload
 from own_nets import encoder
 from prediction import TIMED_FROM
@@ -80,7 +80,12 @@ def against_record(request: mm.Request, workload: Workload | None, record: dict[
     site = Site(workload=workload or workload_of(request))
     target = mm.Target(gpu=RECORDED_GPU, memory_cap_bytes=CAP_BYTES)
     measured = [Trial(fits=True, source="measured", **facts) for facts in record["trials"]]
-    return predict_beside(site, replace(request, target=target), measured, record["largest"])
+    with site.open(replace(request, target=target)) as opened:
+        # What was recorded ran after the small steps of a search, not as a training that starts with that size.
+        probe = opened._probe
+        probe.try_from_start = probe.try_batch
+        pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
+        return PredictionCheck(request, opened.info, pairs, record["largest"], probe.forecast() or 0)
 
 
 def row(family: str, how: str, check: PredictionCheck) -> list[object]:

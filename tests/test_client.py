@@ -98,7 +98,7 @@ def test_an_answer_is_the_one_that_the_engine_gives_here(client):
     assert without_seconds(there) == without_seconds(engine.answer(QUESTION))
     assert trials == there.trials
     assert heard[0] == StageStarted("start", "waiting in line")
-    assert stages == ["start", "start", "search", "throughput"]
+    assert stages == ["start", "start", "search", "search", "throughput"]
     capacities = {event.stage: event.capacity_bytes for event in heard if isinstance(event, StageStarted)}
     assert capacities == {"start": None, "search": there.info.capacity_bytes, "throughput": None}
 

@@ -146,7 +146,7 @@ def test_events_tell_the_stages_in_order_and_every_trial_in_its_stage(result, ev
     told = [event.stage for event in events]
     trials = [event for event in events if isinstance(event, TrialFinished)]
 
-    assert stages == ["start", "search", "throughput"]
+    assert stages == ["start", "search", "search", "throughput"]
     assert told == sorted(told, key=stages.index)
     assert [event.trial for event in trials] == result.trials
     assert {event.trial.samples_per_second is None for event in trials if event.stage == "search"} == {True}

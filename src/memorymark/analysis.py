@@ -51,8 +51,16 @@ class Analysis(Shown):
 
     @property
     def curve(self) -> list[Trial]:
-        """One trial per size, the last of each, smallest first."""
-        return sorted({trial.batch_size: trial for trial in self.trials}.values(), key=lambda t: t.batch_size)
+        """One trial per size, the last of each, smallest first.
+
+        Without what a search saw in a memory in other pieces and no training that starts with that size did.
+        """
+        last = {trial.batch_size: trial for trial in self.trials}.values()
+        agreeing = [t for t in last if t.fits == (t.batch_size <= self.max_batch_size) or self._is_todays(t)]
+        return sorted(agreeing, key=lambda trial: trial.batch_size)
+
+    def _is_todays(self, trial: Trial) -> bool:
+        return trial.batch_size == self.current_batch_size
 
     def at(self, batch_size: int) -> Trial | None:
         """The trial at a size, if it was tried."""

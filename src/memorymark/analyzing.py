@@ -35,7 +35,11 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
             info.capacity_bytes,
             guide=probe,
             limit=question.max_batch or NO_LIMIT,
-            from_start=log.watching("search", probe.try_from_start, "trying sizes that a training starts with"),
+            from_start=log.watching(
+                "search",
+                probe.try_from_start,
+                StageStarted("search", "trying sizes that a training starts with", info.capacity_bytes),
+            ),
         )
         if found.maximum == 0:
             raise _does_not_fit(question.request, info, found.trials)
@@ -50,14 +54,11 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         timed = time.perf_counter()
         if not any(trial.fits for trial in curve):
             raise _does_not_fit(question.request, info, curve)
-        maximum = max(trial.batch_size for trial in curve if trial.fits)
-        # What the search saw in a memory in other pieces, or in too few steps, would only contradict the answer.
-        searched_trials = [trial for trial in found.trials if trial.fits == (trial.batch_size <= maximum)]
     return Analysis(
         request=question.request,
         info=info,
-        trials=[*searched_trials, *log.trials[len(found.trials) :]],
-        max_batch_size=maximum,
+        trials=log.trials,
+        max_batch_size=max(trial.batch_size for trial in curve if trial.fits),
         current_batch_size=question.current_batch_size,
         margin=question.margin,
         usage=question.usage,
@@ -126,14 +127,16 @@ class _TrialLog:
         self.trials: list[Trial] = []
         self._on_event = on_event
 
-    def watching(self, stage: Stage, run: Callable[[int], Trial], message: str = "") -> Callable[[int], Trial]:
-        """The same with every trial kept and told of; the first one is announced by the message."""
+    def watching(
+        self, stage: Stage, run: Callable[[int], Trial], announcement: StageStarted | None = None
+    ) -> Callable[[int], Trial]:
+        """The same with every trial kept and told of; the first one is announced."""
 
         def run_and_tell(batch_size: int) -> Trial:
-            nonlocal message
-            if message:
-                self._on_event(StageStarted(stage, message))
-                message = ""
+            nonlocal announcement
+            if announcement is not None:
+                self._on_event(announcement)
+                announcement = None
             trial = run(batch_size)
             self.trials.append(trial)
             self._on_event(TrialFinished(stage, trial))

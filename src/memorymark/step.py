@@ -76,6 +76,7 @@ class TrainingStep:
     def start_over(self) -> None:
         """Forgets the steps so far: the next is a training's first. An optimizer that came with state keeps it."""
         self._has_optimizer_state = self._came_with_state
+        self._largest_batch = (0, 0)
         self.recover()
 
     @property

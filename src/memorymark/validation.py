@@ -15,6 +15,7 @@ from memorymark.probe import ProbeInfo
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
 from memorymark.question import Question, require_positive
 from memorymark.request import Request
+from memorymark.search import find_maximum
 from memorymark.site import Site
 from memorymark.target import Target
 from memorymark.trial import Trial
@@ -140,15 +141,17 @@ def validate_prediction(
     same_memory = Target(gpu=gpu.id, memory_cap_bytes=min(measured.info.capacity_bytes, gpu.usable_bytes))
     on_event(StageStarted("validate", "predicting the same sizes"))
     timed = [trial for trial in measured.curve if trial.fits and trial.samples_per_second]
-    check = predict_beside(site, replace(request, target=same_memory), timed, measured.max_batch_size)
+    check = _predict_beside(site, replace(request, target=same_memory), timed, measured.max_batch_size)
     return replace(check, request=request, info=measured.info)
 
 
-def predict_beside(site: Site, request: Request, measured: list[Trial], maximum: int) -> PredictionCheck:
+def _predict_beside(site: Site, request: Request, measured: list[Trial], maximum: int) -> PredictionCheck:
     """The prediction of a request at sizes that were measured, and of the largest."""
     with site.open(request) as probe:
         pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
-        return PredictionCheck(request, probe.info, pairs, maximum, probe.forecast() or 0)
+        capacity_bytes = probe.info.capacity_bytes
+        found = find_maximum(probe.try_batch, capacity_bytes, guide=probe, from_start=probe.try_from_start)
+        return PredictionCheck(request, probe.info, pairs, maximum, found.maximum)
 
 
 def validate_backward(request: Request, batch_size: int, time_limit_seconds: float, on_event: OnEvent) -> BackwardCheck:
