@@ -90,6 +90,7 @@ def device_unharmed() -> Iterator[None]:
         yield
     finally:
         gc.collect()  # a step that failed may have left cycles that hold tensors
+        torch._C._cuda_clearCublasWorkspaces()  # each keeps all of the segment that it was put into
         torch.cuda.empty_cache()
         for index, fraction in fractions.items():
             torch.cuda.set_per_process_memory_fraction(fraction, index)

@@ -49,6 +49,7 @@ class MeasuredProbe:
                 f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by "
                 "operation; use a CUDA GPU."
             )
+        device.start_over()  # what another probe in this process left would be in the way
         self._stack = ExitStack()
         with ExitStack() as stack:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
