@@ -73,41 +73,6 @@ def test_at_a_large_batch_activations_make_the_peak_and_grow_with_the_batch():
     assert large.breakdown.activations_bytes == pytest.approx(2 * small.breakdown.activations_bytes, rel=0.01)
 
 
-def states_seen(*, steps_before):
-    """Whether the optimizer has state, at each step: of a quick trial, one from the start, and a full one."""
-    model = TinyNet()
-    optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(steps_before):
-        model(**tiny_batch(2, torch.device("cpu"))).loss.backward()
-        optimizer.step()
-    seen = []
-
-    def loss(model, batch):
-        seen.append(bool(optimizer.state))
-        return model(**batch).loss
-
-    workload = mm.Workload(lambda: model, tiny_batch, loss, name="tiny", optimizer=lambda _: optimizer)
-    with probe_for(workload, preserve=True) as probe:
-        for run in (probe.try_batch, probe.try_batch, probe.try_from_start, probe.measure):
-            run(2)
-            yield list(seen)
-            seen.clear()
-
-
-def test_only_a_quick_trial_finds_what_others_left():
-    first, second, from_start, full = states_seen(steps_before=0)
-
-    assert first == [False, True]
-    assert second == [True, True]
-    assert from_start == [False, True, True]
-    assert full[:3] == [False, True, True]
-    assert all(full[1:])
-
-
-def test_an_optimizer_that_came_with_its_state_keeps_it():
-    assert all(all(seen) for seen in states_seen(steps_before=1))
-
-
 def test_the_trial_says_what_it_ran():
     probe = probe_for(recipe=mm.Recipe(accumulation_steps=2))
 
