@@ -40,18 +40,13 @@ def find(workload: str, recipe: str, cap_gib: float) -> dict[str, Any]:
     return {**facts, "searched": searched, "from_start": found.maximum}
 
 
-def in_turns(run: Any, jobs: list[tuple[object, ...]]) -> list[Any]:
-    """The jobs, a few at a time: their caps must fit on the GPU side by side."""
-    results = []
-    for start in range(0, len(jobs), AT_ONCE):
-        results += fresh_all(run, jobs[start : start + AT_ONCE])
-        print(*results[start:], sep="\n", flush=True)
-    return results
-
-
 def main() -> None:
     pairs = flags()["pairs"].split(",") if "pairs" in flags() else PAIRS
-    facts = in_turns(find, [(*pair.split(":"), cap_gib) for pair in pairs for cap_gib in CAPS_GIB])
+    jobs = [(*pair.split(":"), cap_gib) for pair in pairs for cap_gib in CAPS_GIB]
+    facts = []
+    for start in range(0, len(jobs), AT_ONCE):  # so many caps fit on the GPU side by side
+        facts += fresh_all(find, jobs[start : start + AT_ONCE])
+        print(*facts[start:], sep="\n", flush=True)
     facts = [found for found in facts if "error" not in found]
     keep("h200_starts.json", "[\n" + ",\n".join(f" {json.dumps(found)}" for found in facts) + "\n]\n")
     header = ["workload", "recipe", "cap GiB", "searched", "from the start"]
