@@ -14,6 +14,7 @@ import memorymark as mm
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import CannotPredictError
 from memorymark.models.workloads import workload_of
+from memorymark.prediction import fake_step
 from memorymark.prediction.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.search import find_maximum
@@ -222,6 +223,20 @@ def test_what_the_free_memory_would_hold_in_one_piece_says_what_was_asked_for():
 
     assert stand_in("bert").measure(failing).peak_allocated_bytes < CAP_BYTES
     assert "more are asked for when" in trial.failure.message
+
+
+def test_two_of_the_batches_of_a_step_stand_for_all(monkeypatch):
+    recipe, workload = mm.Recipe(accumulation_steps=4), workload_of(mm.Request(model="bert", small=True))
+    found = probe_of(workload, recipe).measure(8)
+    monkeypatch.setattr(fake_step, "TRACED_ACCUMULATION_STEPS", 4)
+    all_four = trace_training(workload, recipe, A10.capability)
+    counted_once = mm.Recipe(accumulation_steps=2)
+    expected = PredictedProbe(all_four, counted_once, A10).measure(8)
+
+    assert found.step_seconds == pytest.approx(expected.step_seconds)
+    assert found.samples_per_second == 4 * 8 / found.step_seconds
+    assert found.peak_allocated_bytes == expected.peak_allocated_bytes
+    assert found.peak_reserved_bytes == expected.peak_reserved_bytes
 
 
 def test_a_heavier_optimizer_needs_more_at_a_small_batch():

@@ -45,9 +45,11 @@ RECORDED_STARTS = [
     (f"{start['workload']}:{start['recipe']}", start["cap_gib"], start["from_start"])
     for start in json.loads((Path(__file__).parent / "data" / "h200_starts.json").read_text())
 ]
-STARTS = [start for start in RECORDED_STARTS if start[0] != "gru:bf16"]
-TOO_HIGH = pytest.mark.xfail(reason="what cuDNN's layers in bf16 leave behind in a first step is not modelled")
-BAD_STARTS = [pytest.param(*start, marks=TOO_HIGH) for start in RECORDED_STARTS if start[0] == "gru:bf16"]
+# Sizes from 2,100 on fit and fail by turns there: labels that are cut out of a tensor on the GPU, and copied where the
+# loss wants them in one piece, may hold a large block, which is not modelled.
+UNSTEADY = ("gru:bf16", 39.0, 2143)
+STARTS = [start for start in RECORDED_STARTS if start != UNSTEADY]
+BAD_STARTS = [pytest.param(*UNSTEADY, marks=pytest.mark.xfail(reason="sizes fit and fail by turns"))]
 
 
 @cache

@@ -1,6 +1,7 @@
 import gzip
 import json
 import re
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -227,6 +228,16 @@ def test_few_embedded_tokens_are_not_sorted(rows, copied):
     inputs = [tensor(rows, 64), tensor(rows, dtype=torch.long)]
     backward = operation("aten.embedding_dense_backward.default", inputs, [tensor(1000, 64)], [1000, -1, False])
     assert (scratch_of(backward, H200) != NOTHING) == copied
+
+
+@pytest.mark.parametrize("rows", [1000, 100_000])
+def test_a_gradient_of_embeddings_that_is_not_in_one_piece_is_copied(rows):
+    def needed(**layout):
+        inputs = [tensor(rows, 64, **layout), tensor(rows, dtype=torch.long)]
+        backward = operation("aten.embedding_dense_backward.default", inputs, [tensor(1000, 64)], [1000, -1, False])
+        return scratch_of(backward, H200)
+
+    assert needed(contiguous=False) == replace(needed(), copies=(rows * 64 * 4,))
 
 
 def convolution(image, weight, *, stride=1, dilation=1, groups=1, **layout):

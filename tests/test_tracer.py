@@ -370,6 +370,25 @@ def test_a_sum_in_the_forward_pass_takes_new_memory_though_its_addends_die():
     assert [size for _, size in add.made] == [4 * 8 * FP32_BYTES]
 
 
+def added_biases(run):
+    """What a forward pass of a linear layer or the like asks for, and whether it adds the bias in place."""
+    with tracing() as tracer:
+        layer = nn.Linear(16, 16)
+        strided = torch.rand(3, 8, 16).transpose(0, 1)
+        trace = tracer.start()
+        result = run(strided, layer).sin()
+        tracer.mark("forward")
+        assert result.shape[:2] == strided.shape[:2]
+    return [not op.made for op in add_in_place(trace).operations if op.name == "aten.add.Tensor"]
+
+
+def test_linear_layers_add_a_bias_in_place_where_it_cannot_be_a_part_of_the_product():
+    assert added_biases(lambda x, layer: layer(x)) == [True]
+    assert added_biases(lambda x, layer: layer(x.contiguous())) == []
+    assert added_biases(lambda x, layer: x @ layer.weight + layer.bias) == [False]
+    assert added_biases(lambda x, layer: (x @ layer.weight.t()) + x) == [False]
+
+
 def test_operations_of_the_forward_pass_are_told_from_those_of_autograd():
     with tracing() as tracer:
         x, layer, _ = parts()

@@ -301,6 +301,54 @@ def test_a_batch_that_is_too_large_is_split_so_that_the_effective_batch_stays():
     assert found.learning_rate_note(least).startswith("The effective batch stays 16")
 
 
+def waiting_gradients(gradient_bytes, without=GIB):
+    """What a recipe takes whose gradients wait for those of further batches."""
+    return lambda request: without + gradient_bytes * (request.recipe.accumulation_steps > 1)
+
+
+def test_a_split_batch_leaves_room_for_the_gradients_that_wait_for_the_next():
+    machine = Machine(waiting_gradients(50 * GIB), lambda _: 2 * GIB, by_precision)
+
+    least = ask(machine, batch_size=64, gpu="h200").best
+
+    assert (least.batch_size, least.accumulation_steps) == (16, 4)  # 32 fit where nothing waits
+    assert least.trial.peak_allocated_bytes == (1 + 50 + 16 * 2) * GIB
+    assert least.max_batch_size == 24
+    assert least.recipe.accumulation_steps == 4
+
+
+def test_a_way_on_which_only_one_batch_at_a_time_fits_is_none():
+    def fixed(request):
+        return GIB if request.recipe.lora else waiting_gradients(90 * GIB)(request)
+
+    found = ask(Machine(fixed, lambda _: 20 * GIB, by_precision), gpu="h200")
+
+    assert all("lora" in one.changes for one in found.options)
+    why = [one.why for one in found.refused if one.changes == ()]
+    assert why == ["does not fit even at batch 1, with gradients that are added up."]
+
+
+def test_todays_speed_is_that_of_its_accumulated_steps():
+    def speed(request, batch_size):
+        return by_precision(request, batch_size) * (2 if request.recipe.accumulation_steps > 1 else 1)
+
+    machine = roomy(speed)
+
+    found = ask(machine, recipe=Recipe(accumulation_steps=8), batch_size=16, gpu="h200")
+
+    assert found.predicted.samples_per_second == 2 * saturating(1000.0)(16)
+
+
+def test_a_run_in_smaller_batches_takes_more_of_them():
+    machine = Disproved(lambda _: GIB, lambda _: 20 * GIB, by_precision, true_sample_bytes=lambda _: 40 * GIB)
+
+    found = ask(machine)
+
+    least = next(one for one in found.options if one.changes == ("batch",))
+    assert least.measured is not None
+    assert (least.batch_size, least.accumulation_steps, least.recipe.accumulation_steps) == (2, 8, 8)
+
+
 def test_where_the_weights_alone_are_too_large_nothing_is_traced_for_it():
     machine = Machine(
         lambda r: (40 if r.recipe.lora else 200) * GIB, lambda _: GIB, by_precision, parameters=30 * 10**9

@@ -353,4 +353,14 @@ def _ratio(then: Trial, now: Trial) -> float | None:
 
 def with_measured(option: Option, trial: Trial, predicted: Trial | None) -> Option:
     """The option as it was confirmed: at the batch that was run, with the prediction for the same batch."""
-    return replace(option, batch_size=trial.batch_size, measured=trial, predicted=predicted)
+    steps = option.accumulation_steps
+    if steps > 1:  # in smaller batches it takes more of them
+        steps = -(-option.effective_batch_size // trial.batch_size)
+    return replace(
+        option,
+        recipe=replace(option.recipe, accumulation_steps=steps),
+        batch_size=trial.batch_size,
+        accumulation_steps=steps,
+        measured=trial,
+        predicted=predicted,
+    )

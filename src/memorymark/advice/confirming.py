@@ -168,8 +168,7 @@ class Confirming:
         return self._prediction(option, batch_size)
 
     def _prediction(self, option: Option, batch_size: int) -> Trial | None:
-        one_batch = replace(self._inquiry.request_of(option), recipe=replace(option.recipe, accumulation_steps=1))
-        with self._inquiry.opened(self._inquiry.screened(one_batch)) as probe:
+        with self._inquiry.opened(self._inquiry.screened(self._inquiry.request_of(option))) as probe:
             trial = probe.measure(batch_size)
         return trial if trial.fits else None
 

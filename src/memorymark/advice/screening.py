@@ -161,40 +161,71 @@ class Screening:
         with self._inquiry.opened(self._inquiry.screened(request)) as probe:
             if not changes:
                 self._know(probe)
-            question = replace(self._inquiry.question, request=request, advise=False)
-            try:
-                found = analyze_with(question, probe, ignore, time.perf_counter())
-            except DoesNotFitError:
-                cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
-                self._inquiry.refuse(changes, self._why_not(request).removesuffix(".") + cut)
+            found = self._analyzed(changes, request, probe)
+            if found is None:
                 return None
-            now = found.current if found.current and found.current.fits else None
-            option = self._worth_using(changes, request, found, probe)
+            now = found.current
+            splits = _best(found).batch_size < self._effective_batch
+            option = None if splits else self._in_one_batch(changes, request, found, probe)
+        if splits:
+            option = self._in_many_batches(changes, request)
+        if option is None:
+            return None
+        if not changes and self._inquiry.question.request.recipe.accumulation_steps > 1:
+            now = self._at(self._inquiry.question.request, self._inquiry.question.current_batch_size)
         self._inquiry.tell("advise", f"{option.title}: {option.samples_per_second:,.0f} samples/s, {option.source}")
-        return now, option
+        return now if now and now.fits else None, option
+
+    def _analyzed(self, changes: tuple[str, ...], request: Request, probe: Probe) -> Analysis | None:
+        """What the probe finds of a request; ``None``, and the reason kept, if it does not fit."""
+        question = replace(self._inquiry.question, request=request, advise=False)
+        try:
+            return analyze_with(question, probe, ignore, time.perf_counter())
+        except DoesNotFitError:
+            cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
+            self._inquiry.refuse(changes, self._why_not(request).removesuffix(".") + cut)
+            return None
 
     def _why_not(self, request: Request) -> str:
         least = least_bytes(request, self._inquiry.info)
         if least > self._inquiry.info.capacity_bytes:
             parts = "the frozen weights" if request.recipe.lora else "weights, gradients and optimizer state"
             return f"does not fit: {parts} alone take {format_bytes(least)}."
-        return "does not fit even at batch 1."
+        accumulates = request.recipe.accumulation_steps > 1
+        return f"does not fit even at batch 1{', with gradients that are added up' if accumulates else ''}."
 
-    def _worth_using(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
-        best, same = found.recommended or found.maximum, self._effective_batch
-        batch_size, steps = split(same, best.batch_size)
-        trial = _timed(found, probe, batch_size)
+    def _in_one_batch(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
+        """The option at the batch worth using, or at the effective batch of today."""
+        trial, same = _timed(found, probe, _best(found).batch_size), self._effective_batch
         # A step that sees what it sees today is worth a little speed; where it is to be made to fit, all of it.
-        if same < batch_size:
+        if same < trial.batch_size:
             kept = _timed(found, probe, same)
             if kept.fits and (not self._fits_today or speed(kept) >= KEEPS_BATCH * speed(trial)):
-                batch_size, trial = same, kept
+                trial = kept
+        return self._option_of(changes, request, found, trial)
+
+    def _in_many_batches(self, changes: tuple[str, ...], request: Request) -> Option | None:
+        """The option with gradients added up to the effective batch of today; those of one wait while the next runs."""
+        several = _accumulating(request, 2)  # more of them take no more memory
+        with self._inquiry.opened(self._inquiry.screened(several)) as probe:
+            found = self._analyzed(changes, several, probe)
+        if found is None:
+            return None
+        batch_size, steps = split(self._effective_batch, _best(found).batch_size)
+        request = _accumulating(request, steps)
+        return self._option_of(changes, request, found, self._at(request, batch_size))
+
+    def _at(self, request: Request, batch_size: int) -> Trial:
+        with self._inquiry.opened(self._inquiry.screened(request)) as probe:
+            return probe.measure(batch_size)
+
+    def _option_of(self, changes: tuple[str, ...], request: Request, found: Analysis, trial: Trial) -> Option:
         now = found.current
         return Option(
             changes=changes or ("batch",),
-            recipe=replace(request.recipe, accumulation_steps=steps, compile=self._today.recipe.compile),
-            batch_size=batch_size,
-            accumulation_steps=steps,
+            recipe=replace(request.recipe, compile=self._today.recipe.compile),
+            batch_size=trial.batch_size,
+            accumulation_steps=request.recipe.accumulation_steps,
             seq_len=request.seq_len if "shorter" in changes else None,
             max_batch_size=found.max_batch_size,
             predicted=trial if trial.source == "predicted" else None,
@@ -232,6 +263,14 @@ def split(effective_batch: int, largest: int) -> tuple[int, int]:
 def _gains_little(option: Option, before: Option) -> str:
     percent = 100 * (option.samples_per_second / before.samples_per_second - 1)
     return f"{'gains' if percent >= 0 else 'loses'} {abs(percent):.1f} %, {option.source}."
+
+
+def _best(found: Analysis) -> Trial:
+    return found.recommended or found.maximum
+
+
+def _accumulating(request: Request, steps: int) -> Request:
+    return replace(request, recipe=replace(request.recipe, accumulation_steps=steps))
 
 
 def _timed(found: Analysis, probe: Probe, batch_size: int) -> Trial:

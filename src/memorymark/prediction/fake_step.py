@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,8 @@ from memorymark.workload import Workload
 # Small, so that the values a model looks at cost little; not 1, which models and kernels may treat in their own way.
 TRACED_BATCH = 4
 CPU = torch.device("cpu")
+# Of the batches whose gradients a step adds up so many are traced: the second is as all that follow.
+TRACED_ACCUMULATION_STEPS = 2
 # What fake tensors complain of where only a run can tell.
 ONLY_A_RUN = {
     "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
@@ -75,7 +77,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with cuda_choices(capability):
         model = fake_copy(prepare_model(_build(workload, recipe), recipe), fake_mode)
-        step = TrainingStep(workload, recipe, CPU, model=model)
+        step = TrainingStep(workload, as_traced(recipe), CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
         with _not_tracing_for_transformers(), fake_mode, tracer:
@@ -95,6 +97,12 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         frozen_tensors=len(parameters) - len(trained),
         own_optimizer=step.own_optimizer,
     )
+
+
+def as_traced(recipe: Recipe) -> Recipe:
+    """The recipe without what has no part in a trace: TF32 changes only the time, as do more batches for a step."""
+    steps = min(recipe.accumulation_steps, TRACED_ACCUMULATION_STEPS)
+    return replace(recipe, tf32=False, accumulation_steps=steps)
 
 
 def _build(workload: Workload, recipe: Recipe) -> nn.Module:

@@ -102,12 +102,16 @@ class Program:
     operations: list[Growth]
     marks: list[tuple[Phase, int]]
 
-    def of_phase(self, asked: Phase) -> Iterator[Operation]:
-        """The operations of every phase of that name."""
+    def counted(self, accumulation_steps: int) -> Iterator[tuple[Phase, Growth, int]]:
+        """Each operation with its phase, and how often it runs in a step that adds up so many batches' gradients.
+
+        Two batches of it were traced at most, and the second stands for all that follow.
+        """
+        after_first = next((end for phase, end in self.marks if phase == "backward"), len(self.operations))
         start = 0
         for phase, end in self.marks:
-            if phase == asked:
-                yield from (growth.operation for growth in self.operations[start:end])
+            times = accumulation_steps - 1 if start >= after_first and phase != "optimizer" else 1
+            yield from ((phase, growth, times) for growth in self.operations[start:end])
             start = end
 
 

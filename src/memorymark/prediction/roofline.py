@@ -132,16 +132,17 @@ def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, t
     return max(seconds, work.traffic_seconds, work.least_seconds) + work.extra_seconds
 
 
-def host_seconds(program: Program, updated_tensors: int, *, fused: bool = False) -> float:
+def host_seconds(program: Program, updated_tensors: int, *, fused: bool = False, accumulation_steps: int = 1) -> float:
     """How long the host takes to ask for a step, however large its tensors are."""
-    recomputed = sum(launches(operation) and operation.eager for operation in program.of_phase("backward"))
-    seconds = STEP_SECONDS + RECOMPUTING_SECONDS * recomputed
-    seconds += (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
-    for operation in (growth.operation for growth in program.operations):
-        if launches(operation):
-            seconds += EAGER_CALL_SECONDS if operation.eager else AUTOGRAD_CALL_SECONDS
+    seconds = STEP_SECONDS + (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
+    for phase, growth, times in program.counted(accumulation_steps):
+        if not launches(growth.operation):
+            seconds += VIEW_SECONDS * times
+        elif growth.operation.eager:
+            recomputing = RECOMPUTING_SECONDS if phase == "backward" else 0.0
+            seconds += (EAGER_CALL_SECONDS + recomputing) * times
         else:
-            seconds += VIEW_SECONDS
+            seconds += AUTOGRAD_CALL_SECONDS * times
     return seconds
 
 

@@ -96,17 +96,18 @@ def _power_of_two(value: int) -> int:
     return 1 << (max(value, 1).bit_length() - 1)
 
 
-def _embedding_backward(op: Operation, _: GpuEntry) -> int | Scratch:
+def _embedding_backward(op: Operation, _: GpuEntry) -> Scratch:
     gradient, indices = op.inputs[0], op.inputs[1]
     count, width, rows = indices.numel, gradient.shape[-1], op.outputs[0].shape[0]
+    copies = contiguous_copies((indices, gradient))
     if count <= 3072:
-        return 0  # a kernel that sorts nothing
+        return Scratch(copies=copies)  # a kernel that sorts nothing
     indices_bytes, segments = count * INDEX_BYTES, min(count, rows)
     if rows <= 2:
-        return 6 * indices_bytes
+        return Scratch((6 * indices_bytes,), copies)
     segments_bytes, parts = segments * INDEX_BYTES, count // 10 + segments
     sorting = (indices_bytes, indices_bytes, -2, segments_bytes, segments_bytes)
-    return Scratch(((*sorting, parts * INDEX_BYTES, parts * width * 4, -6, -5, -4, -3, -1),))
+    return Scratch(((*sorting, parts * INDEX_BYTES, parts * width * 4, -6, -5, -4, -3, -1),), copies)
 
 
 def _softmax_backward(op: Operation, _: GpuEntry) -> int:

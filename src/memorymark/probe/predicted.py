@@ -202,12 +202,12 @@ class PredictedProbe:
     def _kernels(self) -> list[tuple[Growth, int]]:
         """The kinds of operations of a step and how often each occurs."""
         counts: dict[tuple[object, ...], tuple[Growth, int]] = {}
-        for growth in self._step.later.operations:
+        for _, growth, times in self._step.later.counted(self._recipe.accumulation_steps):
             op = growth.operation
             if launches(op):
                 inputs = tuple((t.shape, t.dtype, t.contiguous, t.channels_last) for t in op.inputs)
                 key = (op.name, inputs, tuple(t.shape for t in growth.larger.inputs), op.arguments)
-                counts[key] = (growth, counts.get(key, (growth, 0))[1] + 1)
+                counts[key] = (growth, counts.get(key, (growth, 0))[1] + times)
         return list(counts.values())
 
     def _seconds(self, batch_size: int, peak_bytes: int) -> float:
@@ -225,4 +225,5 @@ class PredictedProbe:
     @cached_property
     def _host_seconds(self) -> float:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
-        return host_seconds(self._step.later, updated, fused=self._recipe.fused)
+        steps = self._recipe.accumulation_steps
+        return host_seconds(self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps)
