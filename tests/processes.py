@@ -1,8 +1,10 @@
-"""What tests of processes share: waiting for something to be so, and whether a process still runs."""
+"""What tests of processes share: waiting for something to be so, whether a process still runs, workers by their id."""
 
 import os
 import time
 from pathlib import Path
+
+from memorymark.probe.process import FreshWorkers
 
 PATIENCE_SECONDS = 90
 
@@ -25,3 +27,15 @@ def is_running(pid):
         return False
     except FileNotFoundError:
         return not Path("/proc/self").exists()
+
+
+class SeenWorkers(FreshWorkers):
+    """Fresh workers, and the process ids of all that were started."""
+
+    def __init__(self):
+        self.pids = []
+
+    def take(self):
+        worker = super().take()
+        self.pids.append(worker.process.pid)
+        return worker

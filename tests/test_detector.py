@@ -129,7 +129,7 @@ def test_a_loop_without_a_data_loader(detector):
     model = network()
     train(model, [(torch.randn(6, WIDTH), torch.randn(6, 1)) for _ in range(12)], every=2)
     seen = detector.observation()
-    assert (seen.steps, seen.batch_size, seen.micro_batches) == (6, 6, 2)
+    assert (seen.steps, seen.samples, seen.batch_size, seen.micro_batches) == (6, 72, 6, 2)
     assert seen.between_seconds is not None
     assert seen.loader is None
 
@@ -150,6 +150,31 @@ def test_two_networks_that_take_turns_make_one_step(detector):
     seen = detector.observation()
     assert (seen.steps, seen.batch_size, seen.micro_batches) == (10, 5, 1)
     assert [optimizer.name for optimizer in seen.optimizers] == ["SGD", "Adam"]
+
+
+@pytest.mark.parametrize("optimizers", [8, 9, 20])
+def test_any_number_of_optimizers_that_take_turns_make_one_step(detector, optimizers):
+    """As where each layer, or each parameter, has one of its own."""
+    model = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(optimizers)))
+    each = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in model]
+    for inputs, _ in loader():
+        model(inputs).mean().backward()
+        for optimizer in each:
+            optimizer.step()
+            optimizer.zero_grad()
+    seen = detector.observation()
+    assert (seen.steps, seen.samples, seen.batch_size, seen.micro_batches, seen.timed_steps) == (16, 64, 4, 1, 13)
+    assert seen.model.trainable_parameters == optimizers * (WIDTH * WIDTH + WIDTH)
+    assert [optimizer.name for optimizer in seen.optimizers] == ["SGD"]
+
+
+@pytest.mark.parametrize("has_loader", [True, False])
+def test_the_samples_of_a_second_training_count_from_its_first_step(detector, has_loader):
+    first, second = network(), network()
+    for model in (first, second):
+        train(model, loader() if has_loader else [(torch.randn(4, WIDTH), torch.randn(4, 1)) for _ in range(16)])
+        model.eval()
+    assert (detector.observation().steps, detector.observation().samples) == (32, 128)
 
 
 def test_a_second_training_takes_the_place_of_the_first(detector):

@@ -408,6 +408,59 @@ def test_without_preserve_the_model_is_really_trained(lived):
     assert not torch.equal(lived.inner.weight, before["value of inner.weight"])
 
 
+class Tuned(TinyNet):
+    """A table that is looked up and not trained, and a buffer that no operation touches."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(500, 16).requires_grad_(False)
+        self.register_buffer("spare", torch.zeros(1000))
+
+    def forward(self, x, labels=None):
+        return super().forward(x + self.table(labels), labels)
+
+
+def adam_that_has_stepped(model):
+    optimizer = torch.optim.Adam(model.parameters())
+    model(**tiny_batch(4, torch.device("cpu"))).loss.backward()
+    optimizer.step()
+    return optimizer
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_a_model_and_an_optimizer_that_are_there_already_count_like_those_that_the_probe_makes(preserve):
+    model = Tuned()
+    optimizer = adam_that_has_stepped(model)
+    theirs = mm.Workload(build=lambda: model, batch=tiny_batch, optimizer=lambda _: optimizer)
+    ours = mm.Workload(build=Tuned, batch=tiny_batch, optimizer=lambda model: torch.optim.Adam(model.parameters()))
+
+    with probe_for(theirs, preserve=preserve) as probe:
+        first, measured = probe.try_batch(8), probe.measure(8)
+
+    assert measured.breakdown == probe_for(ours).measure(8).breakdown
+    assert first.peak_allocated_bytes == measured.peak_allocated_bytes
+    assert measured.breakdown.weights_bytes == WEIGHT_BYTES + BUFFER_BYTES + 4 * (500 * 16 + 1000)
+
+
+def test_weights_that_are_there_already_and_exceed_the_cap_are_refused():
+    model = TinyNet()
+
+    with pytest.raises(mm.DoesNotFitError, match=r"the weights of tiny alone exceed the 3\.0 KiB"):
+        probe_for(tiny(build=lambda: model), cap_bytes=3 * KIB, preserve=True)
+
+
+def test_a_slice_of_a_data_set_counts_like_a_batch_that_is_made():
+    data = tiny_batch(2000, torch.device("cpu"))
+
+    def sliced(size, device):
+        return {name: tensor[:size] for name, tensor in data.items()}
+
+    for size in (8, 100, 2000):
+        measured = probe_for(tiny(batch=sliced), cap_bytes=16 * MIB).measure(size)
+        expected = probe_for(cap_bytes=16 * MIB).measure(size)
+        assert measured.breakdown == expected.breakdown
+
+
 class WithScratch(TinyNet):
     def __init__(self):
         super().__init__()

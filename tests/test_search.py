@@ -94,10 +94,9 @@ def peaks(draw):
         pure=True,
     ),
     limit=st.integers(1, 100),
-    first=st.integers(1, 200),
 )
-def test_whatever_the_curve_the_answer_ran_and_fit_and_no_size_ran_twice(outcome, limit, first):
-    result = find_maximum(lambda size: trial(size, **outcome(size)), CAPACITY, limit=limit, first=first)
+def test_whatever_the_curve_the_answer_ran_and_fit_and_no_size_ran_twice(outcome, limit):
+    result = find_maximum(lambda size: trial(size, **outcome(size)), CAPACITY, limit=limit)
 
     sizes = sizes_run(result)
     assert len(sizes) == len(set(sizes))
@@ -117,11 +116,10 @@ def test_whatever_the_curve_the_answer_ran_and_fit_and_no_size_ran_twice(outcome
     peak=peaks(),
     answer=st.integers(0, 300),
     limit=st.integers(1, 300),
-    first=st.integers(1, 400),
     resting=any_bytes,
 )
-def test_where_fitting_is_monotone_the_answer_is_exact_or_the_limit(peak, answer, limit, first, resting):
-    result = search(lambda size: size <= answer, peak, limit=limit, first=first, resting=resting)
+def test_where_fitting_is_monotone_the_answer_is_exact_or_the_limit(peak, answer, limit, resting):
+    result = search(lambda size: size <= answer, peak, limit=limit, resting=resting)
 
     assert result.maximum == min(answer, limit)
     assert result.exact == (answer < limit)

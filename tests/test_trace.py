@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,3 +170,16 @@ def test_without_owners_and_marks_everything_is_temporary(traced):
     trace.marks = []
 
     assert peak_breakdown(trace, {}, peak) == Breakdown(temporaries_bytes=peak)
+
+
+@pytest.mark.parametrize(("other_processes_bytes", "others", "context"), [(0, 0, 30), (10, 10, 20), (99, 30, 0)])
+def test_what_the_device_holds_besides_tensors_is_slack_the_context_and_other_processes(
+    other_processes_bytes, others, context
+):
+    tensors = Breakdown(weights_bytes=10, temporaries_bytes=5)
+
+    whole = tensors.on_device(reserved_bytes=20, device_bytes=50, other_processes_bytes=other_processes_bytes)
+
+    assert (whole.weights_bytes, whole.temporaries_bytes, whole.allocator_slack_bytes) == (10, 5, 5)
+    assert (whole.other_processes_bytes, whole.context_bytes) == (others, context)
+    assert whole.total_bytes == 50

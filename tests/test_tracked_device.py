@@ -88,13 +88,56 @@ def test_tensors_of_other_devices_do_not_count(device):
     assert allocated(device) == 0
 
 
-def test_what_was_made_before_the_counting_counts_from_its_first_change():
+def test_what_was_made_before_the_counting_counts_once_it_is_adopted():
     device, before = CpuDevice(), torch.ones(100)
 
     with device.counting():
-        assert allocated(device) == 0
         before.add_(1)
-        assert allocated(device) == 400
+        view = before[:10]
+        assert allocated(device) == 0
+        for _ in range(2):
+            device.adopt([before, view])
+            assert allocated(device) == 400
+
+    del before, view
+    assert allocated(device) == 0
+
+
+def test_what_is_adopted_has_to_keep_within_the_cap():
+    device, before = CpuDevice(), torch.ones(100)
+    device.cap(399)
+
+    with pytest.raises(torch.OutOfMemoryError):
+        device.adopt([before])
+
+
+def test_a_part_of_what_was_there_before_arrives_as_a_copy():
+    device, data = CpuDevice(), torch.rand(100, 10)
+
+    with device.counting():
+        batch = device.arrived(data[:3])
+
+    assert allocated(device) == 3 * 10 * 4
+    assert torch.equal(batch, data[:3])
+
+
+def test_what_is_made_on_the_device_arrives_as_it_is(device):
+    tokens = torch.ones(4, 11)[:, 1:]
+
+    assert device.arrived(tokens) is tokens
+
+
+def test_a_tensor_that_grows_beyond_the_cap_can_still_be_used_where_there_is_room(device):
+    device.cap(1000)
+    grown = torch.ones(100)
+    with pytest.raises(torch.OutOfMemoryError):
+        grown.resize_(200)
+    assert allocated(device) == 400
+
+    device.cap(4000)
+    grown.add_(1)
+
+    assert allocated(device) == grown.untyped_storage().nbytes() == 800
 
 
 def test_frees_are_seen_after_the_counting_has_ended():

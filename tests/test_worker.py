@@ -13,7 +13,7 @@ import pytest
 import memorymark as mm
 from memorymark.probe.process import KeptWorkers
 from memorymark.probe.remote import RemoteProbe
-from processes import PATIENCE_SECONDS, is_running, wait_until
+from processes import PATIENCE_SECONDS, SeenWorkers, is_running, wait_until
 
 MODEL = f"{Path(__file__).with_name('tiny.py')}:tiny"
 REQUEST = mm.Request(model=MODEL, target=mm.Target(device="cpu", memory_cap_bytes=64 * 2**20))
@@ -76,9 +76,14 @@ def misbehaviour(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def probe():
+def workers():
+    return SeenWorkers()
+
+
+@pytest.fixture(scope="module")
+def probe(workers):
     """Shared: it starts a new worker by itself after each one that it lost."""
-    with RemoteProbe(REQUEST) as probe:
+    with RemoteProbe(REQUEST, workers=workers) as probe:
         yield probe
 
 
@@ -131,29 +136,28 @@ def test_what_a_model_prints_is_no_answer_and_reaches_nobody(probe, capfd):
     ],
     ids=["crashes", "segfaults", "exits"],
 )
-def test_a_worker_that_fails_is_gone_and_the_next_trial_gets_another(probe, size, said):
+def test_a_worker_that_fails_is_gone_and_the_next_trial_gets_another(probe, workers, size, said):
     probe.try_batch(WELL_BEHAVED)
-    lost = probe.pid
+    lost = workers.pids[-1]
 
     with pytest.raises(mm.WorkerError, match=said):
         probe.try_batch(size)
 
-    assert probe.pid is None
     assert not is_running(lost)
     assert probe.try_batch(WELL_BEHAVED).fits
-    assert probe.pid != lost
+    assert workers.pids[-1] != lost
 
 
-def test_a_worker_with_memory_left_behind_is_replaced(probe):
+def test_a_worker_with_memory_left_behind_is_replaced(probe, workers):
     probe.try_batch(WELL_BEHAVED)
-    unclean = probe.pid
+    unclean = workers.pids[-1]
 
     trial = probe.try_batch(LEAKS)
 
     assert (trial.fits, trial.failure.kind) == (False, "memory")
     assert not is_running(unclean)
     assert probe.try_batch(WELL_BEHAVED).fits
-    assert probe.pid not in (None, unclean)
+    assert workers.pids[-1] != unclean
 
 
 def test_a_worker_guides_the_search():
@@ -166,27 +170,27 @@ def test_a_worker_guides_the_search():
         assert probe.second_batch() is None
 
 
-def test_a_clean_worker_is_kept(probe):
+def test_a_clean_worker_is_kept(probe, workers):
     probe.try_batch(WELL_BEHAVED)
-    pid = probe.pid
+    pid = workers.pids[-1]
 
     assert not probe.try_batch(100_000).fits
     probe.measure(WELL_BEHAVED)
 
-    assert probe.pid == pid
+    assert workers.pids[-1] == pid
     assert is_running(pid)
 
 
 def test_a_worker_killed_in_a_trial_is_an_error_that_says_so(word):
-    with RemoteProbe(REQUEST) as probe:
-        pid = probe.pid
+    workers = SeenWorkers()
+    with RemoteProbe(REQUEST, workers=workers) as probe:
         killer = threading.Thread(target=lambda: os.kill(pid_in(word), signal.SIGKILL))
         killer.start()
         with pytest.raises(mm.WorkerError, match=r"the worker was killed \(signal 9\), most likely because the host"):
             probe.try_batch(HANGS)
         killer.join()
 
-    assert not is_running(pid)
+    assert not any(map(is_running, workers.pids))
 
 
 def test_a_worker_that_does_not_answer_is_stopped(word, monkeypatch):
@@ -277,9 +281,8 @@ def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replace
 
 
 def test_after_the_with_block_the_worker_is_gone():
-    with RemoteProbe(REQUEST) as probe:
-        pid = probe.pid
-        assert is_running(pid)
+    workers = SeenWorkers()
+    with RemoteProbe(REQUEST, workers=workers):
+        assert is_running(*workers.pids)
 
-    assert probe.pid is None
-    assert not is_running(pid)
+    assert not is_running(*workers.pids)

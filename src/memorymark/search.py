@@ -75,7 +75,6 @@ def find_maximum(
     *,
     guide: Guide | None = None,
     limit: int = NO_LIMIT,
-    first: int = FIRST_BATCH,
     from_start: Callable[[int], Trial] | None = None,
 ) -> SearchResult:
     """The largest size up to ``limit`` for which ``run`` says that it fits.
@@ -87,7 +86,7 @@ def find_maximum(
     search = _Search(capacity_bytes, limit + 1, guide)
     trials: list[Trial] = []
     while search.open:
-        trial = run(search.next_size() if trials else min(first, limit))
+        trial = run(search.next_size() if trials else min(FIRST_BATCH, limit))
         trials.append(trial)
         search.learn(trial)
     if from_start is None or search.low == 0:

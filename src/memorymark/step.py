@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import is_fake
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 from memorymark.eight_bit import StandInAdamW8bit
 from memorymark.errors import UsageError
@@ -18,7 +18,7 @@ from memorymark.lora import add_adapters, frozen_weights_as_loaded
 from memorymark.recipe import Recipe
 from memorymark.storages import dense_parts
 from memorymark.trace import Phase
-from memorymark.workload import Batch, Workload
+from memorymark.workload import Batch, Workload, count_elements
 
 OnPhase = Callable[[Phase], None]
 AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -29,11 +29,18 @@ _has_compiled = False
 class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
-    ``model`` is one that is already built and prepared.
+    ``model`` is one that is already built and prepared. ``arrived`` gives a tensor of a batch as it is after its way
+    to the device.
     """
 
     def __init__(
-        self, workload: Workload, recipe: Recipe, device: torch.device, *, model: nn.Module | None = None
+        self,
+        workload: Workload,
+        recipe: Recipe,
+        device: torch.device,
+        *,
+        model: nn.Module | None = None,
+        arrived: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         own = workload.optimizer if recipe.optimizer != "none" else None
@@ -41,7 +48,7 @@ class TrainingStep:
             raise UsageError(f"{workload.name} has an optimizer of its own; leave --optimizer and --fused out.")
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
         self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
-        self._is_predicted = any(is_fake(parameter) for parameter in self.model.parameters())
+        self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model
@@ -128,16 +135,15 @@ class TrainingStep:
     def _batch(self, batch_size: int) -> Batch:
         batch = self.workload.batch(batch_size, self.device)
         self._require_more(batch_size, batch)
-        if self._is_predicted:
-            batch = tree_map_only(Tensor, _whole, batch)
+        if self._arrived is not None:
+            batch = tree_map_only(Tensor, self._arrived, batch)
         return tree_map_only(Tensor, _channels_last, batch) if self.recipe.channels_last else batch
 
     def _require_more(self, batch_size: int, batch: Batch) -> None:
         """Refuses batches that stop growing, as slices of a data set do at its end: any size would seem to fit."""
-        leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)
-        elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
         largest, most = self._largest_batch
         if batch_size > largest:
+            elements = count_elements(batch)
             if 0 < elements <= most:
                 raise UsageError(
                     f"batch({batch_size}) of {self.workload.name} holds no more than batch({largest}); make batches of "

@@ -18,7 +18,6 @@ class StepTime:
 
     seconds: float
     spread: float
-    steps: int
 
 
 def time_until_steady(time_steps: Callable[[int], list[float]]) -> StepTime:
@@ -32,10 +31,9 @@ def time_until_steady(time_steps: Callable[[int], list[float]]) -> StepTime:
     while True:
         windows.append(time_steps(WINDOW_STEPS))
         earlier, later = median(windows[-2]), median(windows[-1])
-        steps = WINDOW_STEPS * len(windows)
         steady = abs(later - earlier) < STEADY_CHANGE * earlier
-        if steady or steps >= MAX_STEPS or sum(map(sum, windows)) > MAX_SECONDS:
+        if steady or WINDOW_STEPS * len(windows) >= MAX_STEPS or sum(map(sum, windows)) > MAX_SECONDS:
             break
     seconds = windows[-2] + windows[-1] if steady else windows[-1]
     low, middle, high = quantiles(seconds, n=4)
-    return StepTime(middle, (high - low) / middle, steps)
+    return StepTime(middle, (high - low) / middle)

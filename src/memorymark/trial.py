@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from memorymark.notebook import Shown
@@ -29,6 +29,17 @@ class Breakdown:
     def total_bytes(self) -> int:
         """The sum of the parts."""
         return sum(getattr(self, part.name) for part in fields(self))
+
+    def on_device(self, *, reserved_bytes: int, device_bytes: int, other_processes_bytes: int) -> Breakdown:
+        """The same with what the device held besides tensors: the allocator's slack, the context, other processes."""
+        outside_bytes = max(device_bytes - reserved_bytes, 0)
+        others_bytes = min(other_processes_bytes, outside_bytes)
+        return replace(
+            self,
+            allocator_slack_bytes=reserved_bytes - self.total_bytes,
+            context_bytes=outside_bytes - others_bytes,
+            other_processes_bytes=others_bytes,
+        )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import IO, Any
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.request import Request
-from memorymark.target import DEFAULT_GPU, Target, default_gpu_target
+from memorymark.target import Target, default_gpu_target
 
 PROCESS_START = time.perf_counter()
 # Traces of earlier requests that are kept: asking the same for another GPU, price or margin is then quick.
@@ -76,10 +76,11 @@ class Worker:
         nothing_named = asked.target.gpu is None and asked.target.device == "auto"
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
-        if asked.target.gpu is not None:
+        gpu = asked.target.gpu
+        if gpu is not None:
             asked = self._request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
-            sample = self._predict_for(asked.target.gpu or DEFAULT_GPU)
+            sample = self._predict_for(gpu)
         else:
             from memorymark.devices import open_device
             from memorymark.probe.measured import MeasuredProbe
@@ -167,11 +168,11 @@ class Worker:
         """The step of a request as GPUs of this generation run it, traced once, and the size of a sample in words."""
         from memorymark.models.workloads import workload_of
         from memorymark.prediction.cuda_choices import generation
-        from memorymark.prediction.fake_step import trace_training
+        from memorymark.prediction.fake_step import as_traced, trace_training
 
         runs_code = asked.name.runs_code or asked.trust_remote_code
         version = self._opened if runs_code else 0  # the code may have changed since the last time
-        traced = replace(asked, target=Target(), recipe=replace(asked.recipe, tf32=False))  # TF32 only changes the time
+        traced = replace(asked, target=Target(), recipe=as_traced(asked.recipe))
         key = json.dumps([generation(gpu.capability), version, traced.to_dict()])
         if key in self._traced:
             self._traced[key] = self._traced.pop(key)  # the most recently used comes last

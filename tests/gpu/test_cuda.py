@@ -23,6 +23,7 @@ from memorymark.probe.remote import RemoteProbe
 from memorymark.search import find_maximum
 from memorymark.throughput import measure_curve
 from memorymark.units import GIB, MIB
+from processes import SeenWorkers
 
 pytestmark = pytest.mark.gpu
 
@@ -89,7 +90,8 @@ def test_gradients_are_alive_at_the_peak_when_the_optimizer_makes_it():
 )
 def test_maximum_is_exact_under_every_recipe(recipe):
     probe = probe_for(capped("bert", cap_bytes=3 * GIB, **recipe))
-    found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe)
+    capacity_bytes = probe.info.capacity_bytes
+    found = find_maximum(probe.try_batch, capacity_bytes, guide=probe, from_start=probe.try_from_start)
     assert found.exact and found.blocker.failure.kind == "memory"
     # Ten steps more can blur the edge: what fails then makes way for the largest that still fits.
     curve = measure_curve(probe.measure, found.maximum, current=1, safe_size=1)
@@ -162,10 +164,11 @@ def test_cap_above_the_gpu_is_a_usage_error():
 
 def test_killed_worker_gives_the_memory_back():
     before = nvml.used_bytes(0)
-    with RemoteProbe(capped("bert")) as probe:
+    workers = SeenWorkers()
+    with RemoteProbe(capped("bert"), workers=workers) as probe:
         probe.try_batch(16)
         assert nvml.used_bytes(0) > before + GIB
-        threading.Timer(0.3, os.kill, (probe.pid, signal.SIGKILL)).start()
+        threading.Timer(0.3, os.kill, (workers.pids[-1], signal.SIGKILL)).start()
         with pytest.raises(mm.WorkerError, match="killed"):
             for _ in range(100):
                 probe.measure(16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryReading:
-    """The allocator's counters since the last reset."""
+    """The allocator's counters since the last reset.
 
+    ``requested_bytes`` is what tensors asked for; the blocks that they got, which ``allocated_bytes`` counts, may be
+    larger, one time more than another.
+    """
+
+    requested_bytes: int
     allocated_bytes: int
     reserved_bytes: int
     peak_allocated_bytes: int
@@ -56,6 +61,12 @@ class Device(Protocol):
 
     def counting(self) -> AbstractContextManager[None]:
         """Inside it, memory is counted."""
+
+    def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Counts tensors that may have been there before the counting, as if they had been made in it."""
+
+    def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A batch's tensor as it is after its way to the device: a copy, if it was there before the counting."""
 
     def reset(self) -> None:
         """Gives cached memory back and starts the peaks anew."""

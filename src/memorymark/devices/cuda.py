@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import pairwise
@@ -58,6 +58,13 @@ class CudaDevice:
         """The allocator always counts."""
         return nullcontext()
 
+    def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
+        """The allocator has counted them."""
+
+    def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What lies on the device was copied there, or is counted with all that it is a part of."""
+        return tensor
+
     def reset(self) -> None:
         """Returns cached segments to the device and starts the peaks anew."""
         torch.cuda.empty_cache()
@@ -74,15 +81,7 @@ class CudaDevice:
 
     def reading(self) -> MemoryReading:
         """The allocator's counters."""
-        stats = torch.cuda.memory_stats_as_nested_dict(self.torch_device)
-        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
-        return MemoryReading(
-            allocated_bytes=allocated["current"],
-            reserved_bytes=reserved["current"],
-            peak_allocated_bytes=allocated["peak"],
-            peak_reserved_bytes=reserved["peak"],
-            allocator_retries=stats["num_alloc_retries"],
-        )
+        return read_memory(self.torch_device)
 
     def held_bytes(self) -> int:
         """What the driver has handed out: the context, cached segments and other processes."""
@@ -128,6 +127,20 @@ class CudaDevice:
             event.record()
         events[-1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+
+
+def read_memory(device: torch.device) -> MemoryReading:
+    """The allocator's counters for a GPU."""
+    stats: dict[str, Any] = torch.cuda.memory_stats_as_nested_dict(device)
+    allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+    return MemoryReading(
+        requested_bytes=stats["requested_bytes"]["all"]["current"],
+        allocated_bytes=allocated["current"],
+        reserved_bytes=reserved["current"],
+        peak_allocated_bytes=allocated["peak"],
+        peak_reserved_bytes=reserved["peak"],
+        allocator_retries=stats["num_alloc_retries"],
+    )
 
 
 def scratch_limit_bytes(device: torch.device) -> int | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,9 +18,15 @@ from memorymark.storages import StorageNumbers, dense_parts
 from memorymark.trace import Phase, Trace
 from memorymark.units import GIB, format_bytes
 
+# Gives back its argument, though that is new: torch.tensor() ends with it.
+LIFT_FRESH = torch.ops.aten.lift_fresh.default
+
 
 class TensorTracker(TorchDispatchMode):
-    """Counts the bytes of every storage an operation makes, until that storage dies."""
+    """Counts the bytes of every storage an operation makes, until that storage dies.
+
+    What was there before, such as a data set of which a batch is a view, counts only if it is adopted.
+    """
 
     def __init__(self, device_type: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -34,29 +41,43 @@ class TensorTracker(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation and counts what it made."""
         result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.device.type == self.device_type:
-                for part in dense_parts(leaf):
-                    self._count(part.untyped_storage())
+        for storage in self._storages(result):
+            if _gives_new_tensors(func) or self.serial_of(storage) is not None:  # what is known may have been resized
+                self._count(storage)
         return result
+
+    def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Counts tensors, whoever made them."""
+        for storage in self._storages(list(tensors)):
+            self._count(storage)
+
+    def has_counted(self, tensor: torch.Tensor) -> bool:
+        """Whether all of a tensor's memory on the device is counted."""
+        return all(self.serial_of(storage) is not None for storage in self._storages(tensor))
 
     def serial_of(self, storage: torch.UntypedStorage) -> int | None:
         """The number under which a living storage was counted."""
         return self._numbers.find(storage)
+
+    def _storages(self, tree: Any) -> Iterator[torch.UntypedStorage]:
+        for leaf in tree_leaves(tree):
+            if isinstance(leaf, torch.Tensor) and leaf.device.type == self.device_type:
+                for part in dense_parts(leaf):
+                    yield part.untyped_storage()
 
     def _count(self, storage: torch.UntypedStorage) -> None:
         size = storage.nbytes()
         serial = self._numbers.find(storage)
         if serial is not None and self.alive[serial] == size:
             return
-        if serial is not None:  # it was resized in place: the old block is gone
-            self._change(serial, -self.alive.pop(serial))
         if self.cap_bytes is not None and self.allocated_bytes + size > self.cap_bytes:
             free = max(self.cap_bytes - self.allocated_bytes, 0)
             raise torch.OutOfMemoryError(
                 f"out of memory. Tried to allocate {size} bytes, of which {free} bytes is free under the cap of "
                 f"{format_bytes(self.cap_bytes)}."
             )
+        if serial is not None:  # it was resized in place: the old block is gone
+            self._change(serial, -self.alive.pop(serial))
         serial = self._numbers.number(storage)
         self.alive[serial] = size
         self._change(serial, size)
@@ -69,6 +90,12 @@ class TensorTracker(TorchDispatchMode):
         self.allocated_bytes += size
         if self.trace is not None and size:
             self.trace.events.append((serial, size))
+
+
+@cache
+def _gives_new_tensors(operation: Any) -> bool:
+    """Whether its results are neither its arguments nor views of them."""
+    return operation is LIFT_FRESH or not any(result.alias_info for result in operation._schema.returns)
 
 
 class TrackedDevice:
@@ -102,6 +129,14 @@ class TrackedDevice:
         with self._tracker:
             yield
 
+    def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Counts those that nothing has counted yet."""
+        self._tracker.adopt(tensors)
+
+    def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy if nothing has counted the tensor yet."""
+        return tensor if self._tracker.has_counted(tensor) else tensor.clone()
+
     def reset(self) -> None:
         """Starts the peaks anew."""
         self.reset_peaks()
@@ -117,7 +152,7 @@ class TrackedDevice:
     def reading(self) -> MemoryReading:
         """The counted bytes."""
         now, peak = self._tracker.allocated_bytes, self._tracker.peak_bytes
-        return MemoryReading(now, now, peak, peak, allocator_retries=0)
+        return MemoryReading(now, now, now, peak, peak, allocator_retries=0)
 
     def held_bytes(self) -> int:
         """The counted bytes: what else the host holds is none of the step's business."""

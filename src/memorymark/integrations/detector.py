@@ -50,7 +50,7 @@ from memorymark.integrations.weak import WeakList
 
 # The first steps fill caches, choose kernels and make the optimizer's state.
 WARM_UP_STEPS = 3
-# A first optimizer that takes no step while another takes so many has done its work.
+# A first optimizer that takes no step while one other takes so many has done its work.
 OTHERS_TAKE_OVER = 8
 READ_MEMORY_EVERY_SECONDS = 1.0
 KINDS_OF_STEPS = 16
@@ -117,7 +117,8 @@ class Detector:
 
         References are weak: what the script drops must be gone.
         """
-        self._phase_steps = self._others_in_a_row = 0
+        self._phase_steps = self._silent_steps = 0
+        self._others: Counter[int] = Counter()
         self._optimizers: WeakList[torch.optim.Optimizer] = WeakList()
         self._modules: WeakList[nn.Module] = WeakList()
         self._feeds = Feeds()
@@ -215,18 +216,17 @@ class Detector:
         """An optimizer has ended its step. The first one that was seen is the one that counts steps."""
         if self._gpu is not None and self._gpu.recording:
             self._gpu.mark("optimizer")
-        counting = next(iter(self._optimizers), None)
+        counting, steps = next(iter(self._optimizers), None), 1
         if counting is not None and optimizer is not counting:
-            self._others_in_a_row += 1
-            if self._others_in_a_row < OTHERS_TAKE_OVER:
+            self._others[id(optimizer)] = steps = self._others[id(optimizer)] + 1
+            if steps < OTHERS_TAKE_OVER:
                 self._optimizers.append(optimizer)
                 return
-            self._steps += self._others_in_a_row - 1
         if optimizer is not counting and self._phase_steps:
             self._new_phase()
-        self._others_in_a_row = 0
+        self._others.clear()
         self._optimizers.append(optimizer)
-        self._count_step(self._clock())
+        self._count_step(self._clock(), steps)
         if self._on_step is not None:
             self._on_step(self)
 
@@ -303,7 +303,8 @@ class Detector:
             size = size_of(batch)
             self._foreign += [size] if size is not None and len(self._foreign) < MOST_MICRO_BATCHES else []
 
-    def _count_step(self, now: float) -> None:
+    def _count_step(self, now: float, steps: int) -> None:
+        """Counts a step, or the last of several that only now are known to be steps."""
         if self._loader is not None and not self._batches:  # a new epoch's loader over a new data set, it seems
             self._batches = len(self._foreign)
             for size in self._foreign:
@@ -323,15 +324,23 @@ class Detector:
             kind = self._batches if self._loader is not None else min(self._forwards.values(), default=0)
             if kind in self._sums or len(self._sums) < KINDS_OF_STEPS:
                 self._sums.setdefault(kind, StepSums()).add(seconds, self._waiting, self._between)
-        self._steps += 1
+        self._steps += steps
         self._phase_steps += 1
-        self._samples += self._step_samples
+        self._count_samples(steps)
         self._last_update = now
         self._new_step()
         if self._phase_steps > 2:
             self._settle()
         if self._gpu_may_be_asked():
             self._look_at_gpu(now, seconds)
+
+    def _count_samples(self, steps: int) -> None:
+        """Where hooks on the model tell of batches, the steps until they are there are taken to be like the next."""
+        if self._step_samples:
+            self._samples += self._step_samples * (1 + self._silent_steps)
+            self._silent_steps = 0
+        elif self._last_size is None:
+            self._silent_steps += steps
 
     def _settle(self) -> None:
         if self._hooks.settle():
@@ -371,7 +380,8 @@ class Detector:
         parameters = parameters_of(self._optimizers)
         if parameters:  # else the script has dropped them, and what was known before still holds
             self._model = describe_model(list(self._hooks.called) or list(self._modules), parameters)
-            self._optimizer_facts = [describe_optimizer(optimizer) for optimizer in self._optimizers]
+            # Some scripts have an optimizer for each parameter.
+            self._optimizer_facts = list(dict.fromkeys(map(describe_optimizer, self._optimizers)))
 
     def _look_at_gpu(self, now: float, seconds: float) -> None:
         if self._phase_steps == WARM_UP_STEPS:

@@ -7,13 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 
 from memorymark.devices import nvml
-from memorymark.devices.base import MemoryReading
-from memorymark.devices.cuda import CudaRecorder, scratch_limit_bytes
+from memorymark.devices.cuda import CudaRecorder, read_memory, scratch_limit_bytes
 from memorymark.integrations.observation import DeviceFacts, MemoryFacts
 from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
 from memorymark.trace import Owner, Phase, Trace
@@ -143,7 +141,7 @@ class GpuWatch:
 
     def memory(self, *, settled: bool) -> MemoryFacts:
         """The allocator's counters; peaks that the script itself has reset are remembered."""
-        reading = self._reading()
+        reading = read_memory(self.device)
         self._peaks = (
             max(self._peaks[0], reading.peak_allocated_bytes),
             max(self._peaks[1], reading.peak_reserved_bytes),
@@ -198,13 +196,6 @@ class GpuWatch:
     def scratch_limit_bytes(self) -> int | None:
         """What the scratch space of a reduction cannot exceed."""
         return scratch_limit_bytes(self.device)
-
-    def _reading(self) -> MemoryReading:
-        stats: dict[str, Any] = torch.cuda.memory_stats_as_nested_dict(self.device)
-        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
-        return MemoryReading(
-            allocated["current"], reserved["current"], allocated["peak"], reserved["peak"], stats["num_alloc_retries"]
-        )
 
     @staticmethod
     def _modelled() -> bool:

@@ -143,7 +143,7 @@ class Observation:
         return min(self.lost_seconds / self.step_seconds, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types; ``from_dict`` reads it back."""
+        """As JSON types; ``from_dict`` reads it back, but for the recording, which travels by itself."""
         return asdict(self)
 
     @classmethod
@@ -156,7 +156,5 @@ class Observation:
             parts["device"] = DeviceFacts(**facts)
         if document.get("ending"):
             parts["ending"] = Ending(**document["ending"])
-        if document.get("recording"):
-            parts["recording"] = StepRecording.from_dict(document["recording"])
         parts["optimizers"] = [OptimizerFacts(**facts) for facts in document.get("optimizers", [])]
         return cls(**{**document, **parts})

@@ -98,13 +98,10 @@ def break_down(seen: Observation) -> Breakdown | None:
     step, memory, device = seen.recording, seen.memory, seen.device
     if step is None or memory is None or device is None:
         return None
-    outside = max(memory.device_bytes - memory.peak_reserved_bytes, 0)
-    others = min(device.other_processes_bytes, outside)
-    return replace(
-        step.breakdown(memory.peak_allocated_bytes),
-        allocator_slack_bytes=memory.peak_reserved_bytes - memory.peak_allocated_bytes,
-        context_bytes=outside - others,
-        other_processes_bytes=others,
+    return step.breakdown(memory.peak_allocated_bytes).on_device(
+        reserved_bytes=memory.peak_reserved_bytes,
+        device_bytes=memory.device_bytes,
+        other_processes_bytes=device.other_processes_bytes,
     )
 
 

@@ -13,14 +13,18 @@ class WeakList(Generic[Thing]):
     """Things in order, each once, for as long as somebody else holds them."""
 
     def __init__(self, things: Iterable[Thing] = ()) -> None:
-        self._references: list[weakref.ref[Thing]] = []
+        self._references: dict[int, weakref.ref[Thing]] = {}
         for thing in things:
             self.append(thing)
 
     def append(self, thing: Thing) -> None:
         """Adds a thing, unless it is there."""
-        if all(thing is not known for known in self):
-            self._references.append(weakref.ref(thing))
+        known = self._references.get(id(thing))
+        if known is not None and known() is None:  # what had this identity before is gone, and its place with it
+            del self._references[id(thing)]
+        self._references.setdefault(id(thing), weakref.ref(thing))
 
     def __iter__(self) -> Iterator[Thing]:
-        return iter([thing for reference in self._references if (thing := reference()) is not None])
+        for reference in list(self._references.values()):
+            if (thing := reference()) is not None:
+                yield thing

@@ -54,7 +54,7 @@ class MeasuredProbe:
         with ExitStack() as stack:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
             self._stack = stack.pop_all()
-        self._baseline_bytes = device.reading().allocated_bytes
+        self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
         self._recording = True
         self._recordings: list[Recording] = []
@@ -159,17 +159,20 @@ class MeasuredProbe:
         return self._build(workload, on_device)
 
     def _build(self, workload: Workload, model: Callable[[], nn.Module] | None = None) -> TrainingStep:
+        device = self._device
         try:
-            with self._device.counting():
+            with device.counting():
                 built = model() if model is not None else None
-                return TrainingStep(workload, self._recipe, self._device.torch_device, model=built)
+                step = TrainingStep(workload, self._recipe, device.torch_device, model=built, arrived=device.arrived)
+                device.adopt((*step.weights(), *step.optimizer_state()))
+                return step
         except Exception as error:
             failure = classify(error)
             if failure is None:
                 raise
         raise DoesNotFitError(
-            f"the weights of {workload.name} alone exceed the {format_bytes(self._device.capacity_bytes())} that they "
-            f"may take of the {self._device.name}; allow more with --memory-gib, or take a larger GPU.",
+            f"the weights of {workload.name} alone exceed the {format_bytes(device.capacity_bytes())} that they "
+            f"may take of the {device.name}; allow more with --memory-gib, or take a larger GPU.",
             failure.shortfall_bytes,
         )
 
@@ -205,7 +208,7 @@ class MeasuredProbe:
             self._clean_up()
             return trial
         self._completed = True
-        self._baseline_bytes = self._device.reading().allocated_bytes
+        self._baseline_bytes = self._device.reading().requested_bytes
         if layout is not None:
             self._layout = layout
             limit_bytes = self._device.scratch_limit_bytes()
@@ -248,13 +251,10 @@ class MeasuredProbe:
         }
 
     def _breakdown(self, trial: Trial, trace: Trace, owners: dict[Hashable, Owner]) -> Breakdown:
-        outside_bytes = trial.device_bytes - trial.peak_reserved_bytes
-        others_bytes = min(self._device.other_processes_bytes, outside_bytes)
-        return replace(
-            peak_breakdown(trace, owners, trial.peak_allocated_bytes),
-            allocator_slack_bytes=trial.peak_reserved_bytes - trial.peak_allocated_bytes,
-            context_bytes=outside_bytes - others_bytes,
-            other_processes_bytes=others_bytes,
+        return peak_breakdown(trace, owners, trial.peak_allocated_bytes).on_device(
+            reserved_bytes=trial.peak_reserved_bytes,
+            device_bytes=trial.device_bytes,
+            other_processes_bytes=self._device.other_processes_bytes,
         )
 
     def _clean_up(self) -> None:
@@ -268,7 +268,7 @@ class MeasuredProbe:
     def _at_baseline(self) -> bool:
         workspaces_missing = self._device.kind == "cuda" and not self._completed
         allowed = self._baseline_bytes + (WORKSPACE_ALLOWANCE_BYTES if workspaces_missing else 0)
-        return self._device.reading().allocated_bytes <= allowed
+        return self._device.reading().requested_bytes <= allowed
 
 
 class _PeakMeter:

@@ -46,11 +46,6 @@ class RemoteProbe:
     def __exit__(self, *exc_info: object) -> None:
         self._give_back()
 
-    @property
-    def pid(self) -> int | None:
-        """The worker's process id while it lives."""
-        return self._worker.process.pid if self._worker else None
-
     def try_batch(self, batch_size: int) -> Trial:
         """Does it fit?"""
         return self._trial("try_batch", batch_size)
