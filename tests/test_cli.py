@@ -209,6 +209,17 @@ def test_advise_gives_a_document_and_a_script_that_runs(tmp_path, capsys):
     assert float(capsys.readouterr().out.removesuffix(" samples/s\n")) > 0
 
 
+def test_a_script_is_for_the_device_and_the_model_that_the_numbers_are_of(tmp_path, capsys):
+    script = tmp_path / "fix.py"
+    asked = "advise bert --device cpu --memory-gib 0.1 --seq-len 8 -b 1 --max-batch 2 --no-history --json --script"
+
+    done = run_here(*asked.split(), str(script))
+
+    assert document(done)["small"]
+    exec(compile(script.read_text(), "fix.py", "exec"), {"__name__": "__main__"})
+    assert float(capsys.readouterr().out.removesuffix(" samples/s\n")) > 0
+
+
 def test_a_predicted_maximum_comes_with_what_the_true_one_should_lie_between(predicted):
     answer = document(predicted)
 

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import pytest
 
@@ -25,8 +26,10 @@ def test_a_million_samples_cost_the_hours_that_they_take():
     assert usd_per_million_samples(3.6, samples_per_second=500) == pytest.approx(2.0)  # 2000 seconds
 
 
-@pytest.mark.parametrize("field", ["hours_per_run", "runs_per_year", "people"])
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [*product(["hours_per_run", "runs_per_year"], [0, -1, math.nan, math.inf]), ("people", 0), ("people", -1)],
+)
 def test_usage_must_be_a_positive_number_and_the_error_names_the_option(field, value):
     with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} must be a number above 0, not {value}"):
         Usage(**{field: value})

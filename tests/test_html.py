@@ -6,6 +6,7 @@ import pytest
 
 import memorymark as mm
 from command_line import document, run_here
+from memorymark.comparison import Comparison
 from memorymark.own import OwnRequest
 from memorymark.render.html import fragment, page
 from memorymark.trial import Failure, Trial
@@ -53,6 +54,7 @@ def results():
         "sweep": SWEEP,
         "sweep in which one does not fit": replace(SWEEP, seq_lens=(128, 256, 512, 1024)),
         "comparison": comparison(a10=100.0, h100=900.0),
+        "trial": SWEEP.plan.maximum,
     }
 
 
@@ -64,6 +66,20 @@ def test_a_page_is_whole_and_needs_nothing_else(name):
     assert read.tags.isdisjoint({"script", "link", "img", "iframe"})
     assert not any(attribute.startswith("on") or attribute in ("src", "href") for attribute, _ in read.attributes)
     assert not any("url(" in (value or "") for _, value in read.attributes)
+
+
+def titled(result):
+    return page(result).split("<title>")[1].split("</title>")[0]
+
+
+def test_the_title_of_a_page_names_the_optimizer_that_was_used():
+    result = recorded("bert_fp32")[1]
+    with_own = replace(result, info=replace(result.info, optimizer="Lion"))
+
+    assert titled(result) == "BERT base, fp32, AdamW"
+    assert titled(with_own) == titled(replace(SWEEP, analyses={128: with_own})) == "BERT base, fp32, Lion"
+    assert titled(Comparison(result.request, {"h200": with_own})) == "BERT base, fp32, Lion"
+    assert titled(result.maximum) == f"batch {result.max_batch_size}, measured"
 
 
 def test_an_analysis_shows_its_numbers_bars_and_curves():

@@ -1,10 +1,13 @@
 import inspect
 import subprocess
 import sys
+from dataclasses import fields
 
+import numpy as np
 import pytest
 import torch
 import typer
+from torch.utils.data import DataLoader
 
 import memorymark as mm
 from memorymark import keywords
@@ -73,6 +76,48 @@ def test_misuse_is_refused_in_a_sentence(call, said):
         call()
 
 
+@pytest.mark.parametrize("option", [*keywords.AnalysisOptions.__annotations__, "seq_len", "all_gpus"])
+@pytest.mark.parametrize("model", ["bert", tiny()], ids=["name", "workload"])
+def test_an_option_of_a_wrong_type_is_refused_by_its_name(model, option):
+    with pytest.raises(mm.UsageError, match=option):
+        mm.analyze(model, **{option: object()})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mm.analyze("bert", gpu=5), "gpu must be a string, not 5"),
+        (lambda: mm.analyze("bert", memory_gib="8"), "memory_gib must be a number, not '8'"),
+        (lambda: mm.analyze("bert", margin="x"), "margin must be a number, not 'x'"),
+        (lambda: mm.analyze("bert", price_per_hour=True), "price_per_hour must be a number, not True"),
+        (lambda: mm.analyze("bert", people=2.5), "people must be a whole number, not 2.5"),
+        (lambda: mm.analyze("bert", fused="no"), "fused must be True or False, not 'no'"),
+        (lambda: mm.analyze("bert", seq_len="128"), "seq_len must be a whole number, not '128'"),
+        (lambda: mm.analyze("bert", seq_len=1.5), "seq_len must be a whole number, not 1.5"),
+        (lambda: mm.predict("bert", 4, on_event=5), "on_event must be a function, not 5"),
+        (lambda: mm.measure("bert", 4, time_limit="5"), "time_limit must be a number, not '5'"),
+        (lambda: mm.advise("bert", try_compile="no"), "try_compile must be True or False, not 'no'"),
+    ],
+)
+def test_what_is_right_is_said_of_a_wrong_type(call, said):
+    with pytest.raises(mm.UsageError, match=said):
+        call()
+
+
+@pytest.mark.parametrize("kind", [mm.Recipe, mm.Target, mm.Request, mm.Usage, mm.Question], ids=lambda k: k.__name__)
+def test_what_is_made_piece_by_piece_is_of_the_right_types(kind):
+    whole = {mm.Request: {"model": "bert"}, mm.Question: {"request": mm.Request(model="bert")}}.get(kind, {})
+
+    for field in fields(kind):
+        with pytest.raises(mm.UsageError, match="<object object"):
+            kind(**{**whole, field.name: object()})
+
+
+@pytest.mark.parametrize("margin", [0, np.float32(0.25)], ids=repr)
+def test_numbers_may_be_of_other_kinds(margin):
+    assert mm.analyze(tiny(), gpu="a10", max_batch=2, margin=margin).margin == margin
+
+
 def test_a_model_by_name_is_predicted_with_the_options_of_the_command_line():
     trial = mm.predict("bert", 4, gpu="a10", small=True, lora=4)
 
@@ -116,6 +161,19 @@ def test_one_trial_of_a_workload_is_measured():
     assert trial.breakdown.total_bytes == trial.device_bytes
 
 
+def test_a_workload_that_fits_no_gpu_is_told_of_with_its_own_optimizer():
+    huge = mm.Workload(
+        build=lambda: torch.nn.Linear(400_000, 400_000),
+        batch=lambda size, device: {"input": torch.rand(size, 400_000, device=device)},
+        loss=lambda model, batch: model(**batch).mean(),
+        name="huge",
+        optimizer=lambda model: torch.optim.RMSprop(model.parameters()),
+    )
+
+    with pytest.raises(mm.DoesNotFitError, match=r"huge \(fp32, RMSprop\) fits no GPU of the catalog, not even"):
+        mm.analyze(huge, all_gpus=True)
+
+
 def test_a_workload_that_does_not_fit_says_what_would_help():
     with pytest.raises(mm.DoesNotFitError, match=r"tiny .* even at batch 1, .* try .* or a larger GPU"):
         mm.analyze(tiny(), device="cpu", memory_gib=16 / 2**20)
@@ -127,6 +185,28 @@ def test_a_workload_may_have_an_optimizer_of_its_own():
     for result in (mm.analyze(own, **HERE, max_batch=8), mm.analyze(own, gpu="a10", max_batch=8)):
         assert result.info.optimizer == "RMSprop"
         assert result.maximum.breakdown.optimizer_state_bytes // (4 * PARAMETERS) == 1
+
+
+def test_a_workload_may_say_how_large_a_sample_is():
+    said = mm.Workload(TinyNet, tiny_batch, name="tiny", sample="16 numbers")
+
+    for result in (mm.analyze(said, **HERE, max_batch=2), mm.analyze(said, gpu="a10", max_batch=2)):
+        assert result.info.sample == "16 numbers"
+        assert "16 numbers · fp32, AdamW" in str(result)
+
+
+@pytest.mark.parametrize("where", [HERE, {"gpu": "a10"}], ids=["measured", "predicted"])
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        (DataLoader([0, 1]), r"raised TypeError \('DataLoader' object is not callable\)"),
+        (lambda size: tiny_batch(size, "cpu"), "it is called with a number of samples and a device"),
+    ],
+    ids=["loader", "no device"],
+)
+def test_what_makes_no_batches_is_told_what_a_batch_function_is(batch, said, where):
+    with pytest.raises(mm.UsageError, match=said):
+        mm.analyze(tiny(batch=batch), **where)
 
 
 def test_a_batch_function_that_ignores_its_size_is_found_out():

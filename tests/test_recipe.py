@@ -14,7 +14,7 @@ from memorymark.recipe import FUSED_OPTIMIZERS, Recipe
         ({"loss": "sum"}, "unknown loss 'sum'; use one of model, mean"),
         ({"accumulation_steps": 0}, "1 or more steps, not 0"),
         ({"lora": -1}, "--lora must be a rank of 1 or more, or 0 for none, not -1"),
-        ({"lora": 1.5}, "--lora must be a rank"),
+        ({"lora": 1.5}, "lora must be a whole number, not 1.5"),
         ({"fused": True, "optimizer": "adafactor"}, "adafactor has no fused version"),
         ({"fused": True, "optimizer": "none"}, "none has no fused version"),
     ],

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 import memorymark as mm
 from memorymark.guard import unharmed
+from memorymark.keywords import ModuleOptions
 from memorymark.units import GIB
 from test_measured_probe import Lived, differences, snapshot
 from tiny import CLASSES, HIDDEN, WIDTH, TinyNet, tiny_batch
@@ -241,7 +243,7 @@ def test_it_is_the_same_under_no_grad():
         ),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, lora=4, **SMALL), "add LoRA to it yourself"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, attention="eager"), "set it yourself with the module's"),
-        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, accumulate=2.5, **SMALL), "--accumulate must be 1 or more"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, accumulate=2.5, **SMALL), "accumulate must be a whole"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "--margin is a fraction"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "--max-batch must be 1 or more"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lion"), "unknown optimizer 'lion'"),
@@ -250,6 +252,44 @@ def test_it_is_the_same_under_no_grad():
 def test_misuse_is_refused_in_a_sentence(call, said):
     with pytest.raises(mm.UsageError, match=said):
         call()
+
+
+@pytest.mark.parametrize("option", [*ModuleOptions.__annotations__, "max_batch", "margin", "on_event"])
+def test_an_option_of_a_wrong_type_is_refused_by_its_name(option):
+    with pytest.raises(mm.UsageError, match=rf"\b{option} .*<object object"):
+        mm.max_batch_size(TinyNet(), tiny_batch, **{option: object()})
+
+
+def collate(samples):
+    return torch.stack([sample["x"] for sample in samples])
+
+
+@pytest.mark.parametrize("where", [SMALL, {"gpu": "a10"}], ids=["run", "predicted"])
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        (DataLoader([0, 1]), "must be a function of the batch size, not a DataLoader; have it make as many samples"),
+        (lambda size: DataLoader([0, 1], batch_size=size), "gave a DataLoader; have it make one batch"),
+        (lambda size: None, "gave nothing; have it make one batch"),
+        (collate, r"raised TypeError \('int' object is not iterable\); .* no data loader and no collate function does"),
+        (
+            lambda: tiny_batch(4, CPU),
+            "it is called with a number of samples and a device and makes a batch of that many",
+        ),
+    ],
+    ids=["loader", "makes loaders", "nothing", "collate", "no size"],
+)
+def test_what_makes_no_batches_is_found_out_before_the_module_is_blamed(batch, said, where):
+    with pytest.raises(mm.UsageError, match=said):
+        mm.max_batch_size(TinyNet(), batch, lambda module, batch: module(batch[0]).logits.mean(), **where)
+
+
+def test_a_batch_function_that_says_itself_what_is_wrong_is_left_to_say_it():
+    def batch(size):
+        raise mm.MemoryMarkError("the data is gone.")
+
+    with pytest.raises(mm.MemoryMarkError, match=r"^the data is gone\.$"):
+        mm.max_batch_size(TinyNet(), batch, **SMALL)
 
 
 def test_a_module_that_does_not_fit_keeps_what_was_tried():

@@ -1,8 +1,10 @@
+import math
+
 import pytest
 
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import UsageError
-from memorymark.target import DEFAULT_GPU, Target, default_gpu_target
+from memorymark.target import DEFAULT_GPU, Target, default_gpu_target, memory_cap
 from memorymark.units import GIB
 
 
@@ -10,6 +12,17 @@ from memorymark.units import GIB
 def test_a_gpu_to_predict_for_and_a_device_to_run_on_exclude_each_other(device):
     with pytest.raises(UsageError, match=f"--gpu a10 asks for a prediction, --device {device} for a run here; drop"):
         Target(gpu="a10", device=device)
+
+
+@pytest.mark.parametrize(("gib", "cap"), [(None, None), (1.5, 3 * GIB // 2), (1e-12, 1)])
+def test_a_cap_in_gibibytes_is_one_in_bytes(gib, cap):
+    assert memory_cap(gib) == cap
+
+
+@pytest.mark.parametrize("gib", [0, -1, math.nan, math.inf, 1e308])
+def test_a_cap_is_a_number_above_0(gib):
+    with pytest.raises(UsageError, match="--memory-gib must be a number above 0, not "):
+        memory_cap(gib)
 
 
 def test_an_unknown_gpu_is_refused():

@@ -75,9 +75,7 @@ def given(workload, batches, batch_size):
 
 
 def run(code, names):
-    """Runs it on the CPU, for want of a GPU, and gives the names it leaves."""
-    for gpu, cpu in (('"cuda"', '"cpu"'), ('accelerator="gpu"', 'accelerator="cpu"'), ("tf32=True", "tf32=None")):
-        code = code.replace(gpu, cpu)
+    """Runs it and gives the names it leaves."""
     exec(compile(code, "pasted", "exec"), names)
     return names
 
@@ -88,7 +86,7 @@ def test_the_code_for_pytorch_trains(request_, recipe, accumulation, steps):
     names = given(workload, 4, 2)
     before = {name: value.clone() for name, value in names["model"].state_dict().items()}
 
-    names = run(code_of(recipe, 2, accumulation, task="sequence-classification").pytorch, names)
+    names = run(code_of(recipe, 2, accumulation, task="sequence-classification", device="cpu").pytorch, names)
 
     assert names["BATCH_SIZE"] == 2
     assert steps.count == 4 // accumulation
@@ -110,8 +108,8 @@ def test_the_code_for_the_trainer_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")
     monkeypatch.chdir(tmp_path)
     request, recipe, accumulation = RECIPES[name]
-    code = code_of(recipe, 2, accumulation, task="sequence-classification").transformers
-    quiet = 'report_to="none", use_cpu=True, num_train_epochs=1, save_strategy="no", disable_tqdm=True,'
+    code = code_of(recipe, 2, accumulation, task="sequence-classification", device="cpu").transformers
+    quiet = 'report_to="none", num_train_epochs=1, save_strategy="no", disable_tqdm=True,'
 
     names = run(code.replace('output_dir="out",', f'output_dir="out", {quiet}'), given(workload_of(request), 4, 2))
 
@@ -127,7 +125,7 @@ def test_the_code_for_lightning_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("lightning")
     monkeypatch.chdir(tmp_path)
     request, recipe, accumulation = RECIPES[name]
-    code = code_of(recipe, 2, accumulation, task="sequence-classification").lightning
+    code = code_of(recipe, 2, accumulation, task="sequence-classification", device="cpu").lightning
     quiet = "lightning.Trainer(max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, "
 
     names = run(code.replace("lightning.Trainer(", quiet), given(workload_of(request), 4, 2))
@@ -186,11 +184,27 @@ def test_a_compiled_classifier_is_told_its_kind_of_problem_before_it_is_compiled
     assert "problem_type" not in code_of(mm.Recipe(), 8, task="image-classification").pytorch
 
 
-def test_a_model_of_timm_has_no_loss_of_its_own():
-    request = mm.Request(model="timm:resnet18", task="image-classification")
-    info = ProbeInfo(
-        device_kind="cuda", device_name="a GPU", total_bytes=1, capacity_bytes=1, capped=False, parameters=1
+def info_of(device_kind):
+    return ProbeInfo(
+        device_kind=device_kind, device_name="a device", total_bytes=1, capacity_bytes=1, capped=False, parameters=1
     )
+
+
+@pytest.mark.parametrize(("kind", "accelerator"), [("cuda", "gpu"), ("mps", "mps"), ("cpu", "cpu")])
+def test_the_code_is_for_the_device_that_the_numbers_are_of(kind, accelerator):
+    plan = Plan.of(BERT, info_of(kind), recipe=mm.Recipe(precision="fp16"), batch_size=8, accumulation_steps=1)
+
+    code = code_for(plan)
+
+    for said in ("model.to", "torch.amp.GradScaler", "v.to", "torch.autocast"):
+        assert f'{said}("{kind}"' in code.pytorch
+    assert f'accelerator="{accelerator}"' in code.lightning
+    assert ("use_cpu=True" in code.transformers) == (kind == "cpu")
+    assert "cuda" not in str(code) or kind == "cuda"
+
+
+def test_a_model_of_timm_has_no_loss_of_its_own():
+    request, info = mm.Request(model="timm:resnet18", task="image-classification"), info_of("cuda")
 
     plan = Plan.of(request, info, recipe=mm.Recipe(compile=True), batch_size=8, accumulation_steps=1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memorymark import engine
@@ -11,18 +11,19 @@ from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.errors import UsageError
-from memorymark.keywords import make_request
+from memorymark.keywords import AnalysisOptions, make_request
 from memorymark.question import DEFAULT_CURRENT, Question
 from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Trial
+from memorymark.type_checks import require_types
 from memorymark.workload import Workload
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from memorymark.keywords import AnalysisOptions, TrialOptions
+    from memorymark.keywords import TrialOptions
 
 ASKED = ("max_batch", "margin", "price_per_hour")
 USAGE = ("hours_per_run", "runs_per_year", "people")
@@ -63,11 +64,13 @@ def analyze(
     If the work ends early, the error's ``trials`` holds what had been learned until then.
     """
     run = _run(options)
-    several = () if seq_len is None or isinstance(seq_len, int) else tuple(dict.fromkeys(seq_len))
+    several: tuple[int, ...] = ()
+    if isinstance(seq_len, Iterable) and not isinstance(seq_len, str):
+        several = tuple(dict.fromkeys(seq_len))
+    elif seq_len is not None:
+        options["seq_len"] = seq_len
     if several and isinstance(model, Workload):
         raise UsageError("a Workload makes its own batches; analyze one for each length.")
-    if isinstance(seq_len, int):
-        options["seq_len"] = seq_len
     question = _question(model, options, all_gpus=all_gpus, seq_lens=several)
     return engine.answer(question, workload=_own(model), **run)
 
@@ -124,6 +127,8 @@ def _question(model: str | Request | Workload, options: dict[str, Any], **asked:
 
 
 def _run(options: dict[str, Any]) -> dict[str, Any]:
+    """How the work is done; its options are taken out, after the types of all were looked at."""
+    require_types(options, AnalysisOptions)
     names = {"time_limit": "time_limit_seconds", "on_event": "on_event"}
     return {names[name]: options.pop(name) for name in names if name in options}
 

@@ -73,9 +73,10 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
         info = probe.info
     if not analyses:
         largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
+        recipe = request.recipe.describe(info.optimizer)
         raise DoesNotFitError(
-            f"{request.entry.name} ({request.recipe.describe()}) fits no GPU of the catalog, not even the "
-            f"{largest.name}; try {ways_to_fit(request, info)}."
+            f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}; "
+            f"try {ways_to_fit(request, info)}."
         )
     return Comparison(request, analyses)
 

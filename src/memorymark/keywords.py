@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields
 from typing import Any, TypedDict
 
@@ -11,8 +10,7 @@ from memorymark.events import OnEvent
 from memorymark.own import OwnRequest
 from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
-from memorymark.target import Target
-from memorymark.units import GIB
+from memorymark.target import Target, memory_cap
 from memorymark.workload import Workload
 
 
@@ -127,11 +125,8 @@ def make_recipe(options: dict[str, Any]) -> Recipe:
 def make_target(options: dict[str, Any]) -> Target:
     """The target; its options are taken out."""
     given = _taken(options, Target, TARGET_NAMES)
-    gib = given.get("memory_cap_bytes")
-    if gib is not None:
-        if not 0 < gib < math.inf:
-            raise UsageError(f"--memory-gib must be a number above 0, not {gib:g}.")
-        given["memory_cap_bytes"] = int(gib * GIB)
+    if "memory_cap_bytes" in given:
+        given["memory_cap_bytes"] = memory_cap(given["memory_cap_bytes"])
     return Target(**given)
 
 

@@ -10,6 +10,7 @@ from memorymark.cost import Usage
 from memorymark.errors import UsageError
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
+from memorymark.type_checks import require_types
 
 DEFAULT_CURRENT = 16
 DEFAULT_MARGIN = 0.05
@@ -37,6 +38,7 @@ class Question:
     def __post_init__(self) -> None:
         require_positive("--batch-size", self.current_batch_size)
         require_positive("--max-batch", self.max_batch)
+        require_types(vars(self), Question)
         require_margin(self.margin)
         if self.price_per_hour is not None and not 0 <= self.price_per_hour < math.inf:
             raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {self.price_per_hour:g}.")

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from memorymark.errors import UsageError
+from memorymark.type_checks import require_types
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
@@ -41,14 +42,15 @@ class Recipe:
     attention: Attention = "auto"
 
     def __post_init__(self) -> None:
+        require_types(vars(self), Recipe)
         _require_choice("precision", self.precision, get_args(Precision))
         _require_choice("optimizer", self.optimizer, get_args(Optimizer))
         _require_choice("loss", self.loss, get_args(Loss))
         _require_choice("attention", self.attention, get_args(Attention))
-        if not isinstance(self.accumulation_steps, int) or self.accumulation_steps < 1:
+        if self.accumulation_steps < 1:
             raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
-        if not isinstance(self.lora, int) or isinstance(self.lora, bool) or self.lora < 0:
-            raise UsageError(f"--lora must be a rank of 1 or more, or 0 for none, not {self.lora!r}.")
+        if self.lora < 0:
+            raise UsageError(f"--lora must be a rank of 1 or more, or 0 for none, not {self.lora}.")
         if self.fused and self.optimizer not in FUSED_OPTIMIZERS:
             raise UsageError(
                 f"{self.optimizer} has no fused version; use one of {', '.join(FUSED_OPTIMIZERS)} or drop --fused."

@@ -12,6 +12,7 @@ from memorymark.models.names import ModelName, read_name
 from memorymark.models.tasks import TASKS, check_sizes, find_task
 from memorymark.recipe import Recipe
 from memorymark.target import Target
+from memorymark.type_checks import require_types
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Request:
     target: Target = field(default_factory=Target)
 
     def __post_init__(self) -> None:
+        require_types(vars(self), Request)
         if self.task is not None:
             find_task(self.task)
         if self.config is None:

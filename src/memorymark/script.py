@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from memorymark.analysis import predicted_interval
 from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
-from memorymark.keywords import make_recipe, make_target
+from memorymark.keywords import AnalysisOptions, make_recipe, make_target
 from memorymark.probe import Probe
 from memorymark.question import DEFAULT_MARGIN, require_margin, require_positive
 from memorymark.search import NO_LIMIT, find_maximum, size_within
 from memorymark.trial import Trial, why_nothing_fits
+from memorymark.type_checks import require_types
 from memorymark.units import format_bytes
 from memorymark.workload import Workload
 
@@ -74,9 +75,10 @@ def max_batch_size(
 
     if not isinstance(module, nn.Module):
         raise UsageError(f"max_batch_size takes a torch module, not a {type(module).__name__}; for names, see analyze.")
+    given: dict[str, Any] = dict(options)
+    require_types({**given, "max_batch": max_batch, "margin": margin, "on_event": on_event}, AnalysisOptions)
     require_positive("--max-batch", max_batch)
     require_margin(margin)
-    given: dict[str, Any] = dict(options)
     if isinstance(optimizer, str):
         given["optimizer"], optimizer = optimizer, None
     first = next(module.parameters(), None)
@@ -155,7 +157,10 @@ def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_b
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
     """The batch function with two arguments; what one of a single argument makes is moved."""
     if not callable(batch):
-        raise UsageError(f"the batch must be a function of the batch size, not a {type(batch).__name__}.")
+        raise UsageError(
+            f"the batch must be a function of the batch size, not a {type(batch).__name__}; have it make as "
+            "many samples as it is asked for."
+        )
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     required = [p for p in signature(batch).parameters.values() if p.kind in kinds and p.default is Parameter.empty]
     if len(required) >= 2:

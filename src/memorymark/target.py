@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import UsageError
+from memorymark.type_checks import require_types
 from memorymark.units import GIB, format_bytes
 
 # The GPU of the published table, for which is predicted where there is none and none is named.
@@ -25,6 +27,7 @@ class Target:
     memory_cap_bytes: int | None = None
 
     def __post_init__(self) -> None:
+        require_types(vars(self), Target)
         if self.gpu is not None:
             if self.device != "auto":
                 raise UsageError(
@@ -40,6 +43,15 @@ class Target:
             raise UsageError(f"unknown device {self.device!r}; use auto, cuda, cuda:N, mps or cpu.")
         if self.memory_cap_bytes is not None and self.memory_cap_bytes <= 0:
             raise UsageError(f"--memory-gib must be a number above 0, not {self.memory_cap_bytes / GIB:g}.")
+
+
+def memory_cap(gib: float | None) -> int | None:
+    """What ``--memory-gib`` says, in bytes."""
+    if gib is None:
+        return None
+    if not 0 < gib * GIB < math.inf:
+        raise UsageError(f"--memory-gib must be a number above 0, not {gib:g}.")
+    return max(int(gib * GIB), 1)
 
 
 def default_gpu_target(target: Target) -> Target:

@@ -47,10 +47,14 @@ class Code:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the code must do. ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``."""
+    """What the code must do, on a ``device`` by torch's name.
+
+    ``seq_len`` is what samples are cut to, ``task`` one of ``models.tasks``.
+    """
 
     recipe: Recipe
     batch_size: int
+    device: str = "cuda"
     accumulation_steps: int = 1
     seq_len: int | None = None
     task: str | None = None
@@ -76,6 +80,7 @@ class Plan:
         return cls(
             recipe=recipe,
             batch_size=batch_size,
+            device=info.device_kind,
             accumulation_steps=accumulation_steps,
             seq_len=seq_len,
             task=task,
@@ -118,15 +123,15 @@ def _pytorch(plan: Plan) -> str:
         "",
         *(['torch.set_float32_matmul_precision("high")  # TF32'] if recipe.tf32 else []),
         *_model_lines(plan),
-        'model = model.to("cuda"' + (", memory_format=torch.channels_last)" if recipe.channels_last else ")"),
+        f'model = model.to("{plan.device}"' + (", memory_format=torch.channels_last)" if recipe.channels_last else ")"),
         "model.train()" if recipe.train_mode else "model.eval()",
         *([f"optimizer = {optimizer}"] if optimizer is not None else []),
-        *(['scaler = torch.amp.GradScaler("cuda")'] if scales else []),
+        *([f'scaler = torch.amp.GradScaler("{plan.device}")'] if scales else []),
         *(["forward = torch.compile(model)"] if recipe.compile else []),
         "",
     ]
     enumerated = "for step, batch in enumerate(make_loader(BATCH_SIZE), 1):"
-    moved = 'batch = {k: v.to("cuda", non_blocking=True) for k, v in batch.items()}'
+    moved = f'batch = {{k: v.to("{plan.device}", non_blocking=True) for k, v in batch.items()}}'
     laid_out = [
         "for name in [name for name, value in batch.items() if value.dim() == 4]:",
         "    batch[name] = batch[name].contiguous(memory_format=torch.channels_last)",
@@ -134,7 +139,7 @@ def _pytorch(plan: Plan) -> str:
     loss = f"loss = {plan.loss('forward' if recipe.compile else 'model')}"
     loss += " / ACCUMULATION_STEPS" if accumulates else ""
     if recipe.precision in HALF:
-        forward = [f'with torch.autocast("cuda", dtype={HALF[recipe.precision]}):', f"    {loss}"]
+        forward = [f'with torch.autocast("{plan.device}", dtype={HALF[recipe.precision]}):', f"    {loss}"]
     else:
         forward = [loss]
     update = ["scaler.step(optimizer)", "scaler.update()"] if scales else ["optimizer.step()"]
@@ -169,6 +174,7 @@ def _transformers(plan: Plan) -> str:
         *(['optim_args="momentum=0.9"'] if recipe.optimizer == "sgd" else []),
         *(["gradient_checkpointing=True"] if recipe.gradient_checkpointing else []),
         *(["torch_compile=True"] if recipe.compile else []),
+        *(["use_cpu=True"] if plan.device == "cpu" else []),
     ]
     lines = [
         *(["import torch"] if recipe.channels_last or (recipe.lora and recipe.precision in HALF) else []),
@@ -204,7 +210,7 @@ def _lightning(plan: Plan) -> str:
         f"    return {plan.optimizer('self.model') or []}",
     ]
     trainer = [
-        'accelerator="gpu"',
+        f'accelerator="{"gpu" if plan.device == "cuda" else plan.device}"',
         "devices=1",
         f'precision="{precision}"',
         *([f"accumulate_grad_batches={accumulation_steps}"] if accumulation_steps > 1 else []),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,3 +30,12 @@ class Workload:
     name: str = field(default="model", kw_only=True)
     optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = field(default=None, kw_only=True)
     sample: str = field(default="", kw_only=True)
+
+
+def count_elements(batch: Any) -> int:
+    """How many numbers a batch holds, as far as tensors are seen; what an object keeps to itself is not."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)  # a tokenizer's answer is no dict
+    return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))

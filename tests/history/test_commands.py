@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from records import advised, analysis, compared, done, failed
 
-from advices import advice, option
+from advices import INFO, advice, option
 from command_line import run_here
+from memorymark.comparison import Comparison
 from memorymark.history import Store
 
 SMALL = ("analyze", "bert", "--small", "--gpu", "a10", "--seq-len", "16", "--quiet")
@@ -81,6 +82,25 @@ def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):
     assert predicted == "· fp32, AdamW → bf16, AdamW auto, predicted 100 64 2.00x"
     assert run == "· fp32, AdamW → bf16, AdamW auto, measured 64 3.00x"
     assert nothing == "· fp32, AdamW auto, no change, predicted"
+
+
+def test_the_optimizer_that_a_workload_brings_is_listed(tmp_path):
+    own = replace(analysis("bert_fp32"), info=replace(analysis("bert_fp32").info, optimizer="Lion"))
+    info = replace(INFO, optimizer="Lion")
+    url = f"sqlite:///{tmp_path}/history.db"
+    with closing(Store(url)) as store:
+        store.add(replace(done(id="aaa000000000"), result=own.to_dict()))
+        store.add(replace(compared(id="bbb000000000"), result=Comparison(own.request, {"h200": own}).to_dict()))
+        store.add(advised(advice(option(("bf16",), 200.0), info=info), id="ccc000000000"))
+
+    listed = run_here("history", MEMORYMARK_DATABASE=url).stdout
+    jobs = json.loads(run_here("history", "--json", MEMORYMARK_DATABASE=url).stdout)["jobs"]
+    one = json.loads(run_here("history", "aaa", "--json", MEMORYMARK_DATABASE=url).stdout)
+
+    assert "· fp32, Lion → bf16, Lion" in listed
+    assert "AdamW" not in listed
+    assert [job["recipe_words"] for job in (*jobs, one)] == ["fp32, Lion"] * 4
+    assert all("optimizer" not in job["headline"] for job in (*jobs, one))
 
 
 def test_the_list_as_json(ask):

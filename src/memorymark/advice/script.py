@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from memorymark.advice.advice import Advice, Option
 from memorymark.errors import MemoryMarkError
@@ -29,13 +29,13 @@ WORKLOAD = workload_of(Request({request}))
 
 def make_loader(batch_size):
     """The same batch again and again; says at the end how fast it went."""
-    batch = WORKLOAD.batch(batch_size, torch.device("cuda"))
+    batch = WORKLOAD.batch(batch_size, torch.device("{device}"))
     for step in range(WARM_UP_STEPS + STEPS):
         if step == WARM_UP_STEPS:
-            torch.cuda.synchronize()
+            torch.{device}.synchronize()
             start = time.perf_counter()
         yield dict(batch)
-    torch.cuda.synchronize()
+    torch.{device}.synchronize()
     print(f"{{STEPS * batch_size / (time.perf_counter() - start):.1f}} samples/s")
 
 
@@ -69,7 +69,8 @@ def script_for(advice: Advice, option: Option | None = None) -> str:
         title=f"{chosen.title}.",
         name=request.entry.name,
         learning_rate=advice.learning_rate_note(chosen),
-        request=_arguments(request, chosen.seq_len),
+        device=advice.info.device_kind,
+        request=_arguments(replace(request, small=advice.info.small), chosen.seq_len),
         code=code.removeprefix("import torch\n").lstrip("\n"),
         warm_up=10 * chosen.accumulation_steps,
         steps=30 * chosen.accumulation_steps,

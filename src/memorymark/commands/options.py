@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,13 +10,11 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
-from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
-from memorymark.target import Target
-from memorymark.units import GIB
+from memorymark.target import Target, memory_cap
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -143,8 +140,6 @@ def make_request(
     memory_gib: MemoryGib = None,
 ) -> Request:
     """The shared options as a request; this signature is where they are defined."""
-    if memory_gib is not None and not 0 < memory_gib < math.inf:
-        raise UsageError(f"--memory-gib must be a number above 0, not {memory_gib:g}.")
     return Request(
         model=model,
         task=task,
@@ -168,7 +163,7 @@ def make_request(
             lora=lora,
             attention=attention,
         ),
-        target=Target(device=device, gpu=gpu, memory_cap_bytes=None if memory_gib is None else int(memory_gib * GIB)),
+        target=Target(device=device, gpu=gpu, memory_cap_bytes=memory_cap(memory_gib)),
     )
 
 

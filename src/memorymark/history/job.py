@@ -87,10 +87,9 @@ class Job:
             return "comparison"
         return "sweep" if self.asked.get("seq_lens") else "analysis"
 
-    @property
-    def recipe_words(self) -> str:
-        """How it is trained, in a few words."""
-        return Recipe(**self.asked["request"]["recipe"]).describe()
+    def recipe_words(self, headline: dict[str, Any] | None) -> str:
+        """How it is trained, in a few words; an optimizer that a workload brings is known with the result."""
+        return Recipe(**self.asked["request"]["recipe"]).describe((headline or {}).get("optimizer") or "")
 
     @property
     def sample_words(self) -> str | None:
@@ -103,8 +102,12 @@ class Job:
 
     @property
     def headline(self) -> dict[str, Any] | None:
-        """The numbers of the result that a list shows."""
-        return {name: self.result.get(name) for name in HEADLINE} if self.result else None
+        """The numbers of the result that a list shows, and the name of the workload's own optimizer."""
+        if not self.result:
+            return None
+        several = self.result.get("analyses") or {}
+        info: dict[str, Any] = self.result.get("info") or next((one["info"] for one in several.values()), {})
+        return {**{name: self.result.get(name) for name in HEADLINE}, "optimizer": info.get("optimizer")}
 
 
 @dataclass(frozen=True)

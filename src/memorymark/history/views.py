@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from memorymark.history import Job, JobEvent
+from memorymark.history.job import HEADLINE
 
 
 def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
         "model_name": job.asked["request"]["model"],
         "target": job.target_name,
         "kind": job.kind,
-        "recipe_words": job.recipe_words,
+        "recipe_words": job.recipe_words(headline),
         "sample_words": job.sample_words,
         "current_batch_size": job.asked["current_batch_size"],
         "created_at": iso_time(job.created_at),
@@ -25,7 +26,7 @@ def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
         "finished_at": iso_time(job.finished_at) if job.finished_at else None,
         "error": job.error,
         "error_kind": job.error_kind,
-        "headline": headline,
+        "headline": {name: headline.get(name) for name in HEADLINE} if headline else None,
     }
 
 

@@ -14,7 +14,7 @@ from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.models.names import FactoryCall, read_factory
 from memorymark.models.tasks import OPTIONS
 from memorymark.request import Request
-from memorymark.workload import Batch, Workload
+from memorymark.workload import Batch, Workload, count_elements
 
 if TYPE_CHECKING:
     import torch
@@ -97,13 +97,10 @@ def checked(workload: Workload, name: str) -> Workload:
 def _require_growing_batches(workload: Workload, name: str) -> None:
     import torch
 
-    shapes = []
-    for size in (2, 3):
-        batch = _batch(workload, size, torch.device("cpu"), name)
-        shapes.append([tuple(value.shape) for value in batch.values()])
-    if shapes[0] == shapes[1]:
+    two, three = (count_elements(_batch(workload, size, torch.device("cpu"), name)) for size in (2, 3))
+    if two == three:
         raise UsageError(
-            f"batch() of {name} ignores its size: 2 and 3 samples have the same shapes; make as many as are asked for."
+            f"batch() of {name} ignores its size: 2 samples are as large as 3; make as many as are asked for."
         )
 
 

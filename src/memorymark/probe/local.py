@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memorymark.catalog import find_gpu
-from memorymark.errors import UsageError
+from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.target import Target, default_gpu_target
 from memorymark.trial import Trial
-from memorymark.workload import Workload
+from memorymark.workload import Workload, count_elements
 
 if TYPE_CHECKING:
     from memorymark.probe.measured import MeasuredProbe
@@ -122,24 +121,37 @@ class LocalProbe:
         import torch
 
         versions = {"torch": torch.__version__, "cuda": torch.version.cuda or "none"}
-        return replace(self._probe.info, versions=versions)
+        return replace(self._probe.info, sample=self._workload.sample, versions=versions)
 
 
 def require_growing_batches(workload: Workload) -> None:
     """Refuses a batch function that ignores the size it is asked for, as far as tensors are seen: every size would fit.
 
-    A tokenizer's answer is a mapping that is no dict; what an object keeps to itself is taken on trust.
+    What an object keeps to itself is taken on trust.
     """
-    import torch
-    from torch.utils._pytree import tree_leaves
-
-    def elements(size: int) -> int:
-        batch = workload.batch(size, torch.device("cpu"))
-        leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)
-        return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-
-    smaller, larger = elements(1), elements(2)
+    smaller, larger = (count_elements(_batch(workload, size)) for size in (1, 2))
     if 0 < larger <= smaller:
         raise UsageError(
             "the batch function gives as much for 2 samples as for 1; have it make as many samples as it is asked for."
         )
+
+
+def _batch(workload: Workload, size: int) -> Any:
+    """A batch on the CPU; what is no batch function is found out here, before a model or a loss is blamed for it."""
+    import torch
+    from torch.utils.data import DataLoader
+
+    try:
+        batch = workload.batch(size, torch.device("cpu"))
+    except MemoryMarkError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())  # torch writes several lines
+        raise UsageError(
+            f"the batch function raised {type(error).__name__} ({said}); it is called with a number of samples and a "
+            "device and makes a batch of that many, which no data loader and no collate function does."
+        ) from error
+    if batch is None or isinstance(batch, DataLoader):
+        what = "nothing" if batch is None else "a DataLoader"
+        raise UsageError(f"the batch function gave {what}; have it make one batch, of as many samples as asked for.")
+    return batch

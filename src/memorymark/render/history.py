@@ -83,10 +83,10 @@ def _shown(value: int | None) -> str:
 
 def _training(job: Job, numbers: dict[str, Any]) -> str:
     """What is trained and how; of advice also how it should be."""
-    sample, advised = job.sample_words, numbers.get("recommended_recipe")
+    sample, today, advised = job.sample_words, job.recipe_words(numbers), numbers.get("recommended_recipe")
     what = f"{job.model}, {sample}" if sample else job.model
-    change = f" → {advised}" if advised and advised != job.recipe_words else ""
-    return f"{what} · {job.recipe_words}{change}"
+    change = f" → {advised}" if advised and advised != today else ""
+    return f"{what} · {today}{change}"
 
 
 def _outcome(job: Job, numbers: dict[str, Any]) -> str:

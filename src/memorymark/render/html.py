@@ -61,11 +61,16 @@ PAGE = """<!doctype html>
 """
 
 
-def page(result: Result) -> str:
+def page(result: Result | Trial) -> str:
     """A document that stands by itself."""
-    request = result.request
-    title = f"{request.entry.name}, {request.recipe.describe()}"
-    return PAGE.format(title=escape(title), fragment=fragment(result), version=__version__)
+    return PAGE.format(title=escape(_title(result)), fragment=fragment(result), version=__version__)
+
+
+def _title(result: Result | Trial) -> str:
+    if isinstance(result, Trial):
+        return f"batch {result.batch_size}, {result.source}"
+    info = result.plan.info if isinstance(result, Sweep) else result.info
+    return f"{result.request.entry.name}, {result.request.recipe.describe(info.optimizer if info else '')}"
 
 
 def fragment(result: Result | Trial) -> str:

@@ -17,8 +17,8 @@ from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
 from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
-from memorymark.target import Target
-from memorymark.units import GIB, KIB
+from memorymark.target import Target, memory_cap
+from memorymark.units import KIB
 
 MAX_SECONDS = 86_400.0
 LONGEST_NAME = 200
@@ -136,11 +136,7 @@ class AnalyzeBody(BaseModel):
                     lora=self.lora,
                     attention=self.attention,
                 ),
-                target=Target(
-                    device=self.device,
-                    gpu=self.gpu,
-                    memory_cap_bytes=None if self.memory_gib is None else max(int(self.memory_gib * GIB), 1),
-                ),
+                target=Target(device=self.device, gpu=self.gpu, memory_cap_bytes=memory_cap(self.memory_gib)),
             ),
             current_batch_size=self.batch_size,
             max_batch=self.max_batch,
