@@ -24,6 +24,12 @@ from command_line import SMALL, document, needs_no_gpu, run_here
         (("analyze", "bert", "--seq-len", "-4"), "bert takes 1 to 512 tokens"),
         (("analyze", "resnet", "--image-size", "99999"), "resnet takes 1 to 4096 pixels"),
         (("analyze", "bert", "--seq-len", "64,long"), "--seq-len takes a number, or several as in 128,512,2048"),
+        (
+            ("predict", "bert", "--seq-len", "64,128"),
+            "--seq-len takes one number of tokens here, not '64,128'; `memory",
+        ),
+        (("measure", "bert", "--seq-len", "long"), "--seq-len takes one number of tokens here, not 'long'"),
+        (("advise", "bert", "--seq-len", "64,128"), "`memorymark analyze` takes several"),
         (("analyze", "bert", "--seq-len", "64,4096"), "bert takes 1 to 512 tokens; --seq-len 4096 is outside"),
         (("analyze", "bert", "--seq-len", "64,128", "--all-gpus"), "--all-gpus and several lengths"),
         (("analyze", "bert", "--lora", "-1"), "--lora must be a rank of 1 or more, or 0 for none, not -1"),
@@ -44,6 +50,14 @@ from command_line import SMALL, document, needs_no_gpu, run_here
         (("measure", *SMALL, "--time-limit", "nan"), "--time-limit must be a number"),
         (("measure", "bert", "--device", "cpu", "--memory-gib", "9999"), "asks for 9,999.00 GiB but CPU has"),
         (("analyze", "bert", "--gpu", "a100"), "unknown GPU 'a100': did you mean a100-40gb or a100-80gb?"),
+        (
+            ("predict", "vit-base", "--small", "--image-size", "5", "--gpu", "a10"),
+            "vit-base cannot be trained on images of 5 x 5 pixels (RuntimeError: ",
+        ),
+        (
+            ("measure", "convnext-tiny", "--small", "--image-size", "5", "--device", "cpu"),
+            "convnext-tiny cannot be trained on images of 5 x 5 pixels (RuntimeError: ",
+        ),
         (("analyze", "bert", "--gpu", "a10", "--device", "cuda"), "--gpu a10 asks for a prediction, --device cuda for"),
         (("predict", "bert", "--gpu", "a10", "--memory-gib", "24"), "asks for 24.00 GiB but NVIDIA A10 has 22.06 GiB"),
         (("predict", "bert", "--gpu", "a10", "-b", "0"), "--batch-size must be 1 or more, not 0"),

@@ -4,6 +4,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
+from memorymark.errors import UsageError
 from memorymark.prediction.cuda_choices import cuda_choices, generation
 from operations import tracing, tracing_for
 
@@ -78,6 +79,25 @@ def test_autocast_to_fp16_is_known_too():
         x = torch.rand(4, 8)
         assert (x @ x.t()).dtype == FP16
         assert (x @ x.t()).softmax(-1).dtype == FP32
+
+
+def test_autocast_refuses_the_loss_of_probabilities_that_it_refuses_on_cuda():
+    with tracing_for(HOPPER):
+        probabilities, labels = torch.rand(4, 8, dtype=FP32), torch.rand(4, 8)
+        with (
+            torch.autocast("cpu", BF16),
+            pytest.raises(UsageError, match="use binary_cross_entropy_with_logits"),
+        ):
+            functional.binary_cross_entropy(probabilities, labels)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_loss_of_probabilities_is_let_be_where_autocast_is_off(device):
+    with tracing_for(HOPPER):
+        probabilities, labels = torch.rand(4, 8), torch.rand(4, 8)
+        assert functional.binary_cross_entropy(probabilities, labels).dtype == FP32
+        with torch.autocast("cpu", BF16), torch.autocast(device, enabled=False):
+            assert functional.binary_cross_entropy(probabilities, labels).dtype == FP32
 
 
 def test_double_precision_is_not_cast():

@@ -4,10 +4,13 @@ from dataclasses import replace
 import pytest
 
 import memorymark as mm
+from memorymark.analyzing import ways_to_fit
+from memorymark.catalog import find_gpu
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
 from memorymark.engine import answer, for_prediction, measure, predict
 from memorymark.events import StageStarted, TrialFinished
+from memorymark.probe import ProbeInfo
 from memorymark.units import GIB, MIB
 
 CAP_BYTES = 30 * MIB
@@ -302,6 +305,50 @@ def test_what_is_predicted_not_to_fit_says_by_how_much_and_what_would_help():
     assert caught.value.trials == trials
     assert {(trial.source, trial.fits) for trial in trials} == {("predicted", False)}
     assert caught.value.shortfall_bytes == trials[-1].failure.shortfall_bytes > 0
+
+
+def ways(parameters, *, gpu="a10", cap_bytes=None, **recipe):
+    """What is advised where a language model of this size does not fit."""
+    known = find_gpu(gpu)
+    info = ProbeInfo(
+        device_kind="cuda",
+        device_name=known.name,
+        total_bytes=known.torch_memory_bytes,
+        capacity_bytes=cap_bytes or known.usable_bytes,
+        capped=cap_bytes is not None,
+        parameters=parameters,
+        sample="1024 tokens",
+    )
+    asked = mm.Request(model="llama-3.1-8b", recipe=mm.Recipe(**recipe), target=mm.Target(gpu=gpu))
+    return ways_to_fit(asked, info)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "recipe", "said"),
+    [
+        (
+            1_300_000_000,
+            {"precision": "bf16"},
+            "--gradient-checkpointing, --optimizer sgd, --lora 16, a shorter --seq-len or a larger GPU",
+        ),
+        (
+            900_000_000,
+            {"optimizer": "sgd", "gradient_checkpointing": True},
+            "--precision bf16, a shorter --seq-len or a larger GPU",
+        ),
+        (1_800_000_000, {}, "--optimizer sgd, --lora 16 or a larger GPU"),
+        (5_000_000_000, {}, "--lora 16 or a larger GPU"),
+        (8_000_000_000, {}, "--lora 16 with --precision bf16 or a larger GPU"),
+        (8_000_000_000, {"precision": "bf16"}, "--lora 16 or a larger GPU"),
+        (70_000_000_000, {}, "a larger GPU"),
+        (900_000_000, {"cap_bytes": 4 * GIB}, "a larger --memory-gib or a larger GPU"),
+        (70_000_000_000, {"cap_bytes": 4 * GIB}, "a larger GPU"),
+    ],
+)
+def test_no_way_is_advised_with_which_the_weights_and_what_belongs_to_them_are_still_too_large(
+    parameters, recipe, said
+):
+    assert ways(parameters, **recipe) == said
 
 
 def test_measure_gives_one_full_trial():

@@ -227,12 +227,13 @@ def test_what_the_free_memory_would_hold_in_one_piece_says_what_was_asked_for():
 
 def test_two_of_the_batches_of_a_step_stand_for_all(monkeypatch):
     recipe, workload = mm.Recipe(accumulation_steps=4), workload_of(mm.Request(model="bert", small=True))
-    found = probe_of(workload, recipe).measure(8)
+    probe = probe_of(workload, recipe, cap_bytes=CAP_BYTES)
     monkeypatch.setattr(fake_step, "TRACED_ACCUMULATION_STEPS", 4)
-    all_four = trace_training(workload, recipe, A10.capability)
-    counted_once = mm.Recipe(accumulation_steps=2)
-    expected = PredictedProbe(all_four, counted_once, A10).measure(8)
+    all_four, counted_once = trace_training(workload, recipe, A10.capability), mm.Recipe(accumulation_steps=2)
+    traced_probe = PredictedProbe(all_four, counted_once, A10, memory_cap_bytes=CAP_BYTES)
+    found, expected = probe.measure(8), traced_probe.measure(8)
 
+    assert probe.forecast() == traced_probe.forecast()
     assert found.step_seconds == pytest.approx(expected.step_seconds)
     assert found.samples_per_second == 4 * 8 / found.step_seconds
     assert found.peak_allocated_bytes == expected.peak_allocated_bytes
@@ -287,6 +288,14 @@ def test_intervals_lie_around_what_is_predicted_on_every_gpu(gpu):
     low, high = trial.intervals["device_bytes"]
     assert low == trial.intervals["peak_reserved_bytes"][0] + gpu.context_bytes[0]
     assert high == trial.intervals["peak_reserved_bytes"][1] + gpu.context_bytes[2]
+
+
+def test_intervals_of_memory_end_at_the_cap():
+    probe = stand_in("bert", cap_bytes=CAP_BYTES)
+
+    intervals = probe.measure(probe.forecast()).intervals
+
+    assert intervals["peak_reserved_bytes"][1] == CAP_BYTES >= intervals["peak_allocated_bytes"][1]
 
 
 def wider(a, b):

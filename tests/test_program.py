@@ -11,7 +11,7 @@ from memorymark.prediction.fake_step import TRACED_BATCH, trace_training
 from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Growth, merge
 from memorymark.recipe import Recipe
-from operations import operation, tensor
+from operations import operation, program, tensor
 from tiny import CLASSES, HIDDEN, PARAMETERS, WIDTH, TinyNet, tiny
 
 HOPPER = (9, 0)
@@ -173,9 +173,9 @@ def test_what_grows_grows_by_the_same_for_every_sample():
 
 def test_what_follows_the_backward_pass_does_not_grow():
     step = trace_training(tiny(), Recipe(), HOPPER)
-    for program in (step.first, step.later):
-        end = dict(program.marks)["backward"]
-        updates = program.operations[end:]
+    for traced in (step.first, step.later):
+        end = dict(traced.marks)["backward"]
+        updates = traced.operations[end:]
         assert any("_foreach" in growth.operation.name for growth in updates)
         assert seen([growth.at(1000) for growth in updates]) == seen([growth.operation for growth in updates])
         shapes = {t.shape for growth in updates for t in growth.operation.inputs}
@@ -191,11 +191,11 @@ def test_the_first_step_makes_the_optimizers_state_and_later_ones_do_not():
 
 def test_marks_name_the_phases_in_order_and_the_last_one_ends_the_step():
     step = trace_training(tiny(), Recipe(accumulation_steps=2), HOPPER)
-    for program in (step.first, step.later):
-        assert [phase for phase, _ in program.marks] == ["forward", "backward"] * 2 + ["optimizer"]
-        ends = [end for _, end in program.marks]
+    for traced in (step.first, step.later):
+        assert [phase for phase, _ in traced.marks] == ["forward", "backward"] * 2 + ["optimizer"]
+        ends = [end for _, end in traced.marks]
         assert ends == sorted(ends)
-        assert ends[-1] == len(program.operations)
+        assert ends[-1] == len(traced.operations)
 
 
 class Looping(TinyNet):
@@ -231,3 +231,41 @@ def test_traces_with_other_operations_are_refused():
     merge(relu, relu, TRACED_BATCH)
     with pytest.raises(CannotPredictError):
         merge(relu, gelu, TRACED_BATCH)
+
+
+def step_of(batches):
+    """A step that adds up gradients: of the first batch, and of further ones that are alike."""
+    first, further = [operation("f1")], [operation("f2")]
+    back, back_again = [operation("b1"), operation("c1")], [operation("b2")]
+    later = [("forward", further), ("backward", back_again)] * (batches - 1)
+    return program(("forward", first), ("backward", back), *later, ("optimizer", [operation("o")]))
+
+
+@pytest.mark.parametrize("batches", [2, 3, 5])
+def test_a_second_batch_stands_for_all_that_follow(batches):
+    step = step_of(2).accumulating(batches)
+
+    assert [growth.operation.name for growth in step.operations] == [
+        "f1",
+        "b1",
+        "c1",
+        *["f2", "b2"] * (batches - 1),
+        "o",
+    ]
+    assert step.marks == step_of(batches).marks
+    counted = [(phase, growth.operation.name, times) for phase, growth, times in step_of(2).counted(batches)]
+    assert counted == [
+        ("forward", "f1", 1),
+        ("backward", "b1", 1),
+        ("backward", "c1", 1),
+        ("forward", "f2", batches - 1),
+        ("backward", "b2", batches - 1),
+        ("optimizer", "o", 1),
+    ]
+
+
+def test_a_step_of_one_batch_stays_as_it_is():
+    step = step_of(1)
+
+    assert step.accumulating(1) is step
+    assert [times for _, _, times in step.counted(1)] == [1, 1, 1, 1]

@@ -184,6 +184,23 @@ def normed(**options):
     return mm.max_batch_size(Normed(), **batch, optimizer="sgd", device="cpu", **options)
 
 
+@pytest.mark.parametrize("where", [SMALL, {"gpu": "a10"}], ids=["measured", "predicted"])
+def test_a_builtin_may_make_the_batches(where):
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            return self.factor * x
+
+    found = mm.max_batch_size(
+        Scale(), torch.rand, lambda model, batch: model(batch).mean(), "sgd", max_batch=64, **where
+    )
+
+    assert found == 64
+
+
 def test_a_batch_too_small_for_batch_norm_is_no_crash():
     with pytest.raises(mm.DoesNotFitError, match="even at batch 2: out of memory") as caught:
         normed(memory_gib=12 / 2**20)

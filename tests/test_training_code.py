@@ -53,6 +53,14 @@ class CountedSteps:
         self.kinds.add((type(optimizer), optimizer.defaults.get("fused")))
 
 
+@pytest.fixture(autouse=True)
+def matmul_precision_is_put_back():
+    """The code sets it for its whole process, which here is that of the tests that follow."""
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.fixture
 def steps():
     from torch.optim.optimizer import register_optimizer_step_post_hook

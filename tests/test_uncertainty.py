@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.catalog import all_gpus, find_gpu
+from memorymark.prediction import uncertainty
 from memorymark.prediction.fake_step import trace_training
 from memorymark.prediction.known import known_operations, unknown_operations
-from memorymark.prediction.uncertainty import MEASURED_GPUS, maximum_interval, trial_intervals
+from memorymark.prediction.uncertainty import MEASURED_GPUS, maximum_interval
 from memorymark.recipe import Recipe
 from memorymark.trial import Trial
 from memorymark.units import GIB, MIB
@@ -26,6 +27,12 @@ TRIAL = Trial(
     step_seconds=0.25,
     samples_per_second=256.0,
 )
+
+
+def trial_intervals(trial, gpu, *, certain, capacity_bytes=None):
+    """The intervals of a trial within this memory, or within all that the GPU has."""
+    capacity = gpu.usable_bytes if capacity_bytes is None else capacity_bytes
+    return uncertainty.trial_intervals(trial, gpu, certain=certain, capacity_bytes=capacity)
 
 
 @pytest.mark.parametrize("certain", [True, False])
@@ -48,6 +55,29 @@ def test_the_device_holds_what_is_reserved_and_the_least_or_the_most_of_a_contex
     intervals = trial_intervals(TRIAL, H200, certain=True)
     (low, high), (device_low, device_high) = intervals["peak_reserved_bytes"], intervals["device_bytes"]
     assert (device_low - low, device_high - high) == (H200.context_bytes[0], H200.context_bytes[2])
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_what_fits_takes_no_more_than_there_is(certain):
+    capacity = TRIAL.peak_reserved_bytes + MIB
+    intervals = trial_intervals(TRIAL, H200, certain=certain, capacity_bytes=capacity)
+    assert intervals["peak_reserved_bytes"][1] == capacity
+    assert intervals["peak_allocated_bytes"][1] <= capacity
+
+
+def test_the_device_holds_no_more_than_it_has():
+    full = replace(TRIAL, peak_allocated_bytes=H200.usable_bytes, peak_reserved_bytes=H200.usable_bytes)
+    intervals = trial_intervals(full, H200, certain=True)
+    assert intervals["peak_allocated_bytes"][1] == intervals["peak_reserved_bytes"][1] == H200.usable_bytes
+    assert intervals["device_bytes"][1] == H200.torch_memory_bytes
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_the_slowest_step_is_the_lowest_throughput_and_the_other_way_round(certain):
+    intervals = trial_intervals(TRIAL, A100, certain=certain)
+    (fastest, slowest), samples = intervals["step_seconds"], TRIAL.batch_size
+    assert intervals["samples_per_second"] == pytest.approx((samples / slowest, samples / fastest))
+    assert (slowest + fastest) / 2 == pytest.approx(TRIAL.step_seconds)
 
 
 def test_a_trial_without_a_time_has_no_interval_of_it():

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from processes import PATIENCE_SECONDS, SeenWorkers, is_running, wait_until
 
 MODEL = f"{Path(__file__).with_name('tiny.py')}:tiny"
 REQUEST = mm.Request(model=MODEL, target=mm.Target(device="cpu", memory_cap_bytes=64 * 2**20))
-WELL_BEHAVED, PRINTS, CRASHES, SEGFAULTS, EXITS, LEAKS, HANGS = 2, 3, 5, 6, 7, 9, 10
+WELL_BEHAVED, PRINTS, CRASHES, SEGFAULTS, EXITS, STUMBLES, LEAKS, HANGS = 2, 3, 5, 6, 7, 8, 9, 10
 
 # Python runs this when it starts, and so does every worker: it makes the model misbehave at some sizes.
 MISBEHAVIOUR = f"""
@@ -50,6 +50,8 @@ if any("memorymark.worker" in argument for argument in sys.orig_argv):
             os.kill(os.getpid(), signal.SIGSEGV)
         elif size == {EXITS}:
             sys.exit("these were its last words")
+        elif size == {STUMBLES}:
+            raise RuntimeError("shapes do not match.")
         elif size == {LEAKS}:
             leaked.append(output)
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -278,6 +280,22 @@ def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replace
     assert again is first
     assert other is not first
     assert somewhere.returned == [other]
+
+
+def test_the_size_of_images_is_to_blame_until_the_model_has_run_and_unless_it_is_the_gpu():
+    images = mm.Request(model="resnet", small=True, image_size=32, target=mm.Target(device="cpu"))
+    blamed = (
+        r"^resnet cannot be trained on images of 32 x 32 pixels \(RuntimeError: shapes do not match\); give another"
+    )
+
+    with closing(KeptWorkers()) as workers, RemoteProbe(images, workers=workers) as probe:
+        with pytest.raises(mm.UsageError, match=blamed):
+            probe.try_batch(STUMBLES)
+        with pytest.raises(mm.WorkerError, match="crashed: RuntimeError: CUDA error"):
+            probe.try_batch(CRASHES)
+        assert probe.try_batch(WELL_BEHAVED).fits
+        with pytest.raises(mm.WorkerError, match="crashed: RuntimeError: shapes do not match"):
+            probe.try_batch(STUMBLES)
 
 
 def test_after_the_with_block_the_worker_is_gone():

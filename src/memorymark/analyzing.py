@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 from memorymark.analysis import Analysis, predicted_interval
 from memorymark.catalog import Price
-from memorymark.errors import DoesNotFitError, MemoryMarkError
-from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
+from memorymark.errors import DoesNotFitError
+from memorymark.events import OnEvent, StageStarted
 from memorymark.own import OwnRequest
 from memorymark.probe import Probe, ProbeInfo
 from memorymark.question import Question
 from memorymark.request import Request
-from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.search import NO_LIMIT, size_within
+from memorymark.searching import TrialLog, search_with
 from memorymark.throughput import measure_curve
 from memorymark.trial import Trial, why_nothing_fits
 from memorymark.units import format_bytes
@@ -25,22 +26,10 @@ LARGE_MODEL = 1_000_000_000
 
 def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
     """Searches, times and analyses; ``start`` is when the work began."""
-    info, log = probe.info, _TrialLog(on_event)
+    info, log = probe.info, TrialLog(on_event)
     with log.kept_on_error():
         ready = time.perf_counter()
-        within = f"searching the largest batch within {format_bytes(info.capacity_bytes)}"
-        on_event(StageStarted("search", within, info.capacity_bytes))
-        found = find_maximum(
-            log.watching("search", probe.try_batch),
-            info.capacity_bytes,
-            guide=probe,
-            limit=question.max_batch or NO_LIMIT,
-            from_start=log.watching(
-                "search",
-                probe.try_from_start,
-                StageStarted("search", "trying sizes that a training starts with", info.capacity_bytes),
-            ),
-        )
+        found = search_with(probe, question.max_batch or NO_LIMIT, log)
         if found.maximum == 0:
             raise _does_not_fit(question.request, info, found.trials)
         searched = time.perf_counter()
@@ -105,49 +94,27 @@ def least_bytes(request: Request, info: ProbeInfo) -> int:
 
 
 def ways_to_fit(request: Request, info: ProbeInfo) -> str:
-    """What to try where a model does not fit, in words."""
+    """What to try where a model does not fit, in words; nothing that leaves weights and the like too large."""
     recipe, text = request.recipe, "tokens" in info.sample
+
+    def helps(**changes: Any) -> bool:
+        changed = replace(request, recipe=replace(recipe, **changes))
+        return least_bytes(changed, info) <= info.capacity_bytes
+
+    to_half = recipe.precision == "fp32" and info.device_kind == "cuda"
+    to_adapters = text and not recipe.lora and info.parameters >= LARGE_MODEL
     makes_own_batches = isinstance(request, OwnRequest) or request.name.runs_code
     shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
-    ways = [
-        *(["a larger --memory-gib"] if info.capped else []),
-        *(["--precision bf16"] if recipe.precision == "fp32" and info.device_kind == "cuda" else []),
-        *(["--gradient-checkpointing"] if text and not recipe.gradient_checkpointing else []),
-        *(["--optimizer sgd"] if recipe.optimizer in ("adam", "adamw") and not info.optimizer else []),
-        *(["--lora 16"] if text and not recipe.lora and info.parameters >= LARGE_MODEL else []),
-        *(way for unit, way in shorter.items() if unit in info.sample and not makes_own_batches),
-    ]
+    possible = {
+        "a larger --memory-gib": info.capped and least_bytes(request, info) <= info.total_bytes,
+        "--precision bf16": to_half and helps(precision="bf16"),
+        "--gradient-checkpointing": text and not recipe.gradient_checkpointing and helps(),
+        "--optimizer sgd": recipe.optimizer in ("adam", "adamw") and not info.optimizer and helps(optimizer="sgd"),
+        "--lora 16": to_adapters and helps(lora=16),
+        "--lora 16 with --precision bf16": (
+            to_adapters and to_half and not helps(lora=16) and helps(lora=16, precision="bf16")
+        ),
+        **{way: unit in info.sample and not makes_own_batches and helps() for unit, way in shorter.items()},
+    }
+    ways = [way for way, is_one in possible.items() if is_one]
     return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"
-
-
-class _TrialLog:
-    """Keeps every trial and tells the listener of each."""
-
-    def __init__(self, on_event: OnEvent) -> None:
-        self.trials: list[Trial] = []
-        self._on_event = on_event
-
-    def watching(
-        self, stage: Stage, run: Callable[[int], Trial], announcement: StageStarted | None = None
-    ) -> Callable[[int], Trial]:
-        """The same with every trial kept and told of; the first one is announced."""
-
-        def run_and_tell(batch_size: int) -> Trial:
-            nonlocal announcement
-            if announcement is not None:
-                self._on_event(announcement)
-                announcement = None
-            trial = run(batch_size)
-            self.trials.append(trial)
-            self._on_event(TrialFinished(stage, trial))
-            return trial
-
-        return run_and_tell
-
-    @contextmanager
-    def kept_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except MemoryMarkError as error:
-            error.trials = self.trials
-            raise

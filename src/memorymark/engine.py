@@ -76,7 +76,7 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
         recipe = request.recipe.describe(info.optimizer)
         raise DoesNotFitError(
             f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}; "
-            f"try {ways_to_fit(request, info)}."
+            f"try {ways_to_fit(request, replace(info, capacity_bytes=largest.usable_bytes))}."
         )
     return Comparison(request, analyses)
 

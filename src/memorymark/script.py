@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.analysis import predicted_interval
 from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
-from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
+from memorymark.events import OnEvent, ignore
 from memorymark.keywords import AnalysisOptions, make_recipe, make_target
 from memorymark.probe import Probe
 from memorymark.question import DEFAULT_MARGIN, require_margin, require_positive
-from memorymark.search import NO_LIMIT, find_maximum, size_within
+from memorymark.search import NO_LIMIT, size_within
+from memorymark.searching import TrialLog, search_with
 from memorymark.trial import Trial, why_nothing_fits
 from memorymark.type_checks import require_types
 from memorymark.units import format_bytes
@@ -104,54 +105,40 @@ def max_batch_size(
 
 
 def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEvent) -> BatchSize:
-    trials: list[Trial] = []
-
-    def watching(run: Callable[[int], Trial]) -> Callable[[int], Trial]:
-        def run_and_tell(batch_size: int) -> Trial:
-            trials.append(run(batch_size))
-            on_event(TrialFinished("search", trials[-1]))
-            return trials[-1]
-
-        return run_and_tell
-
-    tried = watching(probe.try_batch)
-    capacity = probe.info.capacity_bytes
-    on_event(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
-    found = find_maximum(tried, capacity, guide=probe, limit=limit, from_start=watching(probe.try_from_start))
-    if found.maximum == 0:
-        smallest = why_nothing_fits(trials)
-        failure = smallest.failure
-        why = f": {failure.message}" if failure else ""
-        error = DoesNotFitError(
-            f"{name} does not train within {format_bytes(capacity)} even at batch {smallest.batch_size}{why}; use "
-            'smaller samples, precision="bf16" or gradient_checkpointing=True, or a larger GPU.',
-            failure.shortfall_bytes if failure else None,
-        )
-        error.trials = trials
-        raise error
-    result = BatchSize(found.maximum)
-    interval = predicted_interval(probe.info, found.maximum, trials)
-    sure = min(found.maximum, max(interval[0], 1)) if interval else found.maximum
-    result.safe = _largest_within(tried, found.trials, (1 - margin) * capacity, sure)
-    result.trials = trials
+    log, capacity = TrialLog(on_event), probe.info.capacity_bytes
+    with log.kept_on_error():
+        found = search_with(probe, limit, log)
+        if found.maximum == 0:
+            raise _does_not_fit(name, capacity, found.trials)
+        interval = predicted_interval(probe.info, found.maximum, found.trials)
+        sure = min(found.maximum, max(interval[0], 1)) if interval else found.maximum
+        guess = min(size_within(found.trials, (1 - margin) * capacity), sure)
+        result = BatchSize(found.maximum)
+        result.safe = _largest_within(log.watching("search", probe.try_from_start), guess, (1 - margin) * capacity)
+        result.trials = log.trials
     return result
 
 
-def _largest_within(tried: Callable[[int], Trial], trials: list[Trial], memory_bytes: float, sure: int) -> int:
-    """The largest size up to ``sure`` that was seen to keep within the memory without thrashing; at least 1."""
+def _does_not_fit(name: str, capacity_bytes: int, trials: list[Trial]) -> DoesNotFitError:
+    smallest = why_nothing_fits(trials)
+    failure = smallest.failure
+    why = f": {failure.message}" if failure else ""
+    return DoesNotFitError(
+        f"{name} does not train within {format_bytes(capacity_bytes)} even at batch {smallest.batch_size}{why}; use "
+        'smaller samples, precision="bf16" or gradient_checkpointing=True, or a larger GPU.',
+        failure.shortfall_bytes if failure else None,
+    )
 
-    def keeps(trial: Trial) -> bool:
-        return trial.fits and trial.peak_reserved_bytes <= memory_bytes and not trial.allocator_retries
 
-    fits = {trial.batch_size: keeps(trial) for trial in trials if trial.fits}
-    size, stride = min(size_within(trials, memory_bytes), sure), 1
+def _largest_within(tried: Callable[[int], Trial], guess: int, memory_bytes: float) -> int:
+    """From a guess down, the first size that is seen to keep within the memory without thrashing; at least 1."""
+    size, stride = guess, 1
     while size > 1:
-        if size not in fits:
-            fits[size] = keeps(tried(size))
-        if fits[size]:
+        trial = tried(size)
+        if trial.fits and trial.peak_reserved_bytes <= memory_bytes and not trial.allocator_retries:
             break
         size, stride = max(size - stride, 1), 2 * stride
-    return max([size, *(other for other, is_kept in fits.items() if is_kept and other <= sure)])
+    return size
 
 
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
@@ -161,9 +148,7 @@ def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
             f"the batch must be a function of the batch size, not a {type(batch).__name__}; have it make as "
             "many samples as it is asked for."
         )
-    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    required = [p for p in signature(batch).parameters.values() if p.kind in kinds and p.default is Parameter.empty]
-    if len(required) >= 2:
+    if _required_arguments(batch) >= 2:
         return batch
 
     def moved(size: int, device: torch.device) -> Any:
@@ -172,6 +157,16 @@ def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
         return tree_map(lambda leaf: leaf.to(device) if hasattr(leaf, "to") else leaf, batch(size))
 
     return moved
+
+
+def _required_arguments(function: Callable[..., Any]) -> int:
+    """How many arguments a function wants; one for a builtin that does not say, such as ``torch.rand``."""
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:
+        return 1
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is Parameter.empty for p in parameters)
 
 
 def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], torch.optim.Optimizer] | None:

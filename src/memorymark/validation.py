@@ -15,7 +15,8 @@ from memorymark.probe import ProbeInfo
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS, RemoteProbe
 from memorymark.question import Question, require_positive
 from memorymark.request import Request
-from memorymark.search import find_maximum
+from memorymark.search import NO_LIMIT
+from memorymark.searching import TrialLog, search_with
 from memorymark.site import Site
 from memorymark.target import Target
 from memorymark.trial import Trial
@@ -149,8 +150,7 @@ def _predict_beside(site: Site, request: Request, measured: list[Trial], maximum
     """The prediction of a request at sizes that were measured, and of the largest."""
     with site.open(request) as probe:
         pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
-        capacity_bytes = probe.info.capacity_bytes
-        found = find_maximum(probe.try_batch, capacity_bytes, guide=probe, from_start=probe.try_from_start)
+        found = search_with(probe, NO_LIMIT, TrialLog(ignore))
         return PredictionCheck(request, probe.info, pairs, maximum, found.maximum)
 
 

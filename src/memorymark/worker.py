@@ -15,20 +15,23 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import IO, Any
 
 from memorymark.catalog import GpuEntry, find_gpu
-from memorymark.errors import DoesNotFitError, MemoryMarkError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.request import Request
 from memorymark.target import Target, default_gpu_target
+from memorymark.trial import Trial
 
 PROCESS_START = time.perf_counter()
 # Traces of earlier requests that are kept: asking the same for another GPU, price or margin is then quick.
 KEPT_TRACES = 4
+# What models raise for images that they cannot take.
+OF_A_WRONG_SIZE = (RuntimeError, ValueError, AssertionError, ArithmeticError)
 
 
 class Worker:
@@ -37,6 +40,7 @@ class Worker:
     def __init__(self) -> None:
         self._probe: Any = None
         self._request: Request | None = None
+        self._has_run = False  # whether a batch went through the model
         self._traced: dict[str, tuple[Any, str]] = {}
         self._opened = 0
         self._loaded: dict[str, Any] | None = None
@@ -68,6 +72,7 @@ class Worker:
 
         start = PROCESS_START if self._loaded is None else time.perf_counter()
         self._opened += 1
+        self._request, self._has_run = None, False
         self._drop_probe()
         asked = Request.from_dict(request)
         look_early(asked)
@@ -81,6 +86,7 @@ class Worker:
             asked = self._request = replace(asked, small=bool(asked.small))
             opened = time.perf_counter()
             sample = self._predict_for(gpu)
+            self._has_run = True
         else:
             from memorymark.devices import open_device
             from memorymark.probe.measured import MeasuredProbe
@@ -185,13 +191,11 @@ class Worker:
 
     def try_batch(self, batch_size: int) -> dict[str, Any]:
         """A quick trial."""
-        trial = self._probe.try_batch(batch_size)
-        return {"trial": trial.to_dict(), "clean": self._probe.clean}
+        return self._tried(self._probe.try_batch(batch_size))
 
     def try_from_start(self, batch_size: int) -> dict[str, Any]:
         """A quick trial of a training that starts with this size."""
-        trial = self._probe.try_from_start(batch_size)
-        return {"trial": trial.to_dict(), "clean": self._probe.clean}
+        return self._tried(self._probe.try_from_start(batch_size))
 
     def forecast(self) -> dict[str, Any]:
         """The largest batch that should fit."""
@@ -203,13 +207,33 @@ class Worker:
 
     def measure(self, batch_size: int) -> dict[str, Any]:
         """A full trial."""
-        trial = self._probe.measure(batch_size)
-        return {"trial": trial.to_dict(), "clean": self._probe.clean}
+        return self._tried(self._probe.measure(batch_size))
 
     def phase_peaks(self, batch_size: int) -> dict[str, Any]:
         """Peaks of the forward pass, forward and backward, and the full step."""
         peaks: dict[str, Any] = self._probe.phase_peaks(batch_size)
         return peaks
+
+    def _tried(self, trial: Trial) -> dict[str, Any]:
+        self._has_run = self._has_run or trial.fits
+        return {"trial": trial.to_dict(), "clean": self._probe.clean}
+
+    def refused_size(self, crash: Exception) -> UsageError | None:
+        """The error that names the size of images that was asked for, where a crash is most likely of it.
+
+        So it is if the model has never run and no GPU complains.
+        """
+        asked = self._request
+        side = asked.image_size if asked is not None else None
+        if asked is None or side is None or self._has_run:
+            return None
+        if not isinstance(crash, OF_A_WRONG_SIZE) or "CUDA" in str(crash):
+            return None
+        said = _first_line(crash).rstrip(".")
+        return UsageError(
+            f"{asked.entry.id} cannot be trained on images of {side} x {side} pixels ({said}); give another "
+            "--image-size."
+        )
 
 
 def _import(module: str) -> None:
@@ -236,21 +260,30 @@ def main() -> None:
     answers = _claim_stdout()
     worker = Worker()
     for command in _commands():
-        answer = _answer(getattr(worker, command["call"]), command["arguments"])
+        answer = _answer(worker, command["call"], command["arguments"])
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
-def _answer(call: Callable[..., dict[str, Any]], arguments: dict[str, Any]) -> dict[str, Any]:
+def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"result": call(**arguments)}
+        return {"result": getattr(worker, call)(**arguments)}
     except MemoryMarkError as error:
-        shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
-        return {"error": {"type": type(error).__name__, "message": str(error), "shortfall_bytes": shortfall}}
+        return _error(error)
     except Exception as error:
         traceback.print_exc()
-        said = str(error).strip().splitlines()
-        return {"crash": ": ".join([type(error).__name__, *said[:1]]) + _place(error)}
+        refused = worker.refused_size(error)
+        return {"crash": _first_line(error) + _place(error)} if refused is None else _error(refused)
+
+
+def _error(error: MemoryMarkError) -> dict[str, Any]:
+    shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
+    return {"error": {"type": type(error).__name__, "message": str(error), "shortfall_bytes": shortfall}}
+
+
+def _first_line(error: Exception) -> str:
+    said = str(error).strip().splitlines()
+    return ": ".join([type(error).__name__, *said[:1]])
 
 
 def _place(error: Exception) -> str:

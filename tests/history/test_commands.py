@@ -11,6 +11,7 @@ from advices import INFO, advice, option
 from command_line import run_here
 from memorymark.comparison import Comparison
 from memorymark.history import Store
+from memorymark.units import GIB, MIB
 
 SMALL = ("analyze", "bert", "--small", "--gpu", "a10", "--seq-len", "16", "--quiet")
 
@@ -66,6 +67,27 @@ def test_the_list_shows_all_of_a_job_in_a_narrow_terminal(tmp_path):
     assert lengths.returncode == 0
     assert "…" not in listed
     assert {"bert,", "16,", "32", "tokens", "fp32,", "AdamW", "a10,", "predicted"} <= set(listed.split())
+
+
+def test_analyses_under_different_caps_are_told_apart_in_a_narrow_terminal(tmp_path):
+    url = f"sqlite:///{tmp_path}/history.db"
+    with closing(Store(url)) as store:
+        for job_id, cap in (("aaa000000000", 8 * GIB), ("bbb000000000", 64 * MIB), ("ccc000000000", None)):
+            job = done(id=job_id)
+            request = job.asked["request"]
+            target = {**request["target"], "memory_cap_bytes": cap}
+            store.add(replace(job, asked={**job.asked, "request": {**request, "target": target}}))
+
+    wide = run_here("history", MEMORYMARK_DATABASE=url).stdout.splitlines()
+    narrow = run_here("history", MEMORYMARK_DATABASE=url, COLUMNS="80").stdout
+
+    uncapped, smaller, larger = (line for line in wide if "00000" in line)
+    assert "auto, 8.00 GiB cap, measured" in larger
+    assert "auto, 64.0 MiB cap, measured" in smaller
+    assert "cap" not in uncapped
+    assert {"8.00", "64.0", "GiB", "MiB"} <= set(narrow.split())
+    assert "…" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
 
 
 def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):

@@ -60,7 +60,7 @@ def script_for(advice: Advice, option: Option | None = None) -> str:
     """The option, or the best one, as a script."""
     chosen = option or advice.best
     if chosen is None:
-        raise MemoryMarkError("nothing is worth changing, so there is nothing to write a script of.")
+        raise MemoryMarkError("nothing is worth changing, so there is nothing to write.")
     request = advice.request
     if isinstance(request, OwnRequest):
         raise MemoryMarkError("a workload of your own is known to your program only; paste the code there.")

@@ -43,7 +43,6 @@ def advise(
 
     The other options say how you train today. Recipes are predicted; on a GPU, the best few are run.
     """
-    from memorymark.advice.script import script_for
     from memorymark.render.advice import print_advice
     from memorymark.render.terminal import make_console
 
@@ -61,13 +60,23 @@ def advise(
     )
     result = ask(question, run, server=server, fresh=fresh, no_history=no_history)
     assert isinstance(result, Advice)  # noqa: S101 - that is what was asked for
-    if script is not None:
-        _write(script, script_for(result))
-    return o.Answer(result.to_dict(), lambda: print_advice(result, make_console(), code))
+    missing = _write(script, result) if script is not None else ""
+    return o.Answer(
+        result.to_dict(),
+        lambda: print_advice(result, make_console(), code),
+        exit_code=1 if missing else 0,
+        complaint=missing,
+    )
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, advice: Advice) -> str:
+    """Writes the advice as a script; where there is none, says why: the report is worth having all the same."""
+    from memorymark.advice.script import script_for
+
     try:
-        file.write_text(text, encoding="utf-8")
+        file.write_text(script_for(advice), encoding="utf-8")
+    except MemoryMarkError as error:
+        return f"No script: {error}"
     except OSError as error:
-        raise MemoryMarkError(f"the script cannot be written to {file}: {error.strerror or error}.") from None
+        return f"No script: {file} cannot be written ({error.strerror or error}); name another file."
+    return ""

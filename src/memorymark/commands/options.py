@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
+from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
@@ -36,6 +37,16 @@ def complete_task(incomplete: str) -> list[str]:
     from memorymark.models.tasks import TASKS
 
     return [name for name in TASKS if name.startswith(incomplete)]
+
+
+def one_length(text: str | int) -> int:
+    """The length that ``--seq-len`` names; several are for ``analyze`` alone."""
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--seq-len takes one number of tokens here, not {text!r}; `memorymark analyze` takes several."
+        ) from None
 
 
 Model = Annotated[
@@ -78,7 +89,7 @@ Tf32 = Annotated[bool, typer.Option("--tf32", help="TF32 for fp32 matrix product
 EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as published.")]
 LossOption = Annotated[Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.")]
 Accumulate = Annotated[int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS")]
-SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.")]
+SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.", metavar="N", parser=one_length)]
 SeqLens = Annotated[
     str | None,
     typer.Option("--seq-len", help="Tokens of a sequence, or several lengths: 128,512,2048.", metavar="N[,N...]"),
@@ -169,11 +180,15 @@ def make_request(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found: as a document for programs, as a report for people, and as an exit code."""
+    """What a command found: as a document for programs, as a report for people, and as an exit code.
+
+    ``complaint`` says in a sentence what else was asked for and could not be done; it goes to stderr.
+    """
 
     document: dict[str, Any]
     show: Callable[[], None]
     exit_code: int = 0
+    complaint: str = ""
 
 
 class Run(TypedDict):
@@ -209,6 +224,8 @@ def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
             print_json(answer.document)
         else:
             answer.show()
+        if answer.complaint:
+            typer.echo(answer.complaint, err=True)
         if answer.exit_code:
             raise typer.Exit(answer.exit_code)
 

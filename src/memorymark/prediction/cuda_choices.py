@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from memorymark.errors import UsageError
 from memorymark.prediction import cuda_recurrent
 
 aten = torch.ops.aten
@@ -44,8 +45,10 @@ FULL_PRECISION_RESULT = (
     "prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm "
     "linalg_matrix_norm.str_ord sum sum.dim_IntList"
 ).split()
-# ... and these in the widest type of their inputs.
+# ... these in the widest type of their inputs ...
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
+# ... and this not at all.
+REFUSED = "binary_cross_entropy"
 
 
 def generation(capability: tuple[int, int]) -> str:
@@ -93,6 +96,7 @@ def _register(library: torch.library.Library, capability: tuple[int, int], cache
             operator = _operator(name)
             if operator is not None:
                 library.impl(name, _autocast_kernel(operator, cast), "AutocastCPU")
+    library.impl(REFUSED, _refused_loss, "AutocastCPU")
     for name in _left_alone():
         library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
 
@@ -100,7 +104,7 @@ def _register(library: torch.library.Library, capability: tuple[int, int], cache
 @cache
 def _left_alone() -> list[str]:
     """Operators that the CPU's autocast changes and CUDA's does not."""
-    listed = {*LOWER_PRECISION, *FULL_PRECISION, *FULL_PRECISION_RESULT, *WIDEST_PRECISION}
+    listed = {*LOWER_PRECISION, *FULL_PRECISION, *FULL_PRECISION_RESULT, *WIDEST_PRECISION, REFUSED}
     names = (name.removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::"))
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return [name for name in names if name not in listed and has_kernel(f"aten::{name}", "AutocastCPU")]
@@ -119,6 +123,19 @@ def _autocast_kernel(operator: Any, cast: Callable[[Any], Any]) -> Callable[...,
             return operator(*args, **kwargs)
 
     return kernel
+
+
+def _refused_loss(*args: Any, **kwargs: Any) -> Tensor:
+    """Fails as on CUDA; not in a region of the script's own, which may turn autocast off under the name of CUDA."""
+    torch.autocast_increment_nesting()
+    if torch.autocast_decrement_nesting() <= 1:
+        raise UsageError(
+            "CUDA's autocast refuses binary_cross_entropy (BCELoss), which is unsafe in half precision; use "
+            "binary_cross_entropy_with_logits (BCEWithLogitsLoss) without the sigmoid."
+        )
+    with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_KEY):
+        loss: Tensor = aten.binary_cross_entropy(*args, **kwargs)
+    return loss
 
 
 class _WeightCache:

@@ -107,12 +107,31 @@ class Program:
 
         Two batches of it were traced at most, and the second stands for all that follow.
         """
-        after_first = next((end for phase, end in self.marks if phase == "backward"), len(self.operations))
-        start = 0
+        second, start = self._second_batch, 0
         for phase, end in self.marks:
-            times = accumulation_steps - 1 if start >= after_first and phase != "optimizer" else 1
+            times = accumulation_steps - 1 if start in second else 1
             yield from ((phase, growth, times) for growth in self.operations[start:end])
             start = end
+
+    def accumulating(self, batches: int) -> Program:
+        """The step that adds up so many batches' gradients one after the other."""
+        second, again = self._second_batch, max(batches - 2, 0)
+        if not second or not again:
+            return self
+        more = again * len(second)
+        repeated = [
+            (phase, end + n * len(second)) for n in range(again) for phase, end in self.marks if end - 1 in second
+        ]
+        before = [(phase, end) for phase, end in self.marks if end <= second.start]
+        after = [(phase, end + more) for phase, end in self.marks if end > second.start]
+        operations = self.operations[: second.stop] + again * self.operations[second.start : second.stop]
+        return Program(operations + self.operations[second.stop :], before + repeated + after)
+
+    @cached_property
+    def _second_batch(self) -> range:
+        """The places of the operations of a second batch, if there is one."""
+        ends = [end for phase, end in self.marks if phase == "backward"] or [0]
+        return range(ends[0], ends[-1])
 
 
 def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:

@@ -6,7 +6,7 @@ up; that of the time leaves room for another host.
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, inf
 
 from memorymark.catalog import GpuEntry
 from memorymark.trial import Trial
@@ -22,20 +22,22 @@ ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 Interval = tuple[float, float]
 
 
-def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool) -> dict[str, Interval]:
-    """What the true numbers of a predicted trial should lie between."""
+def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_bytes: int) -> dict[str, Interval]:
+    """What the true numbers of a trial that is predicted to fit should lie between; no memory is more than is there."""
     factor = doubt(gpu, certain=certain)
-    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor)
-    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor)
+    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
+    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor, capacity_bytes)
     reserved = max(least, allocated[0]), most  # nothing is allocated that is not reserved
+    device_most = min(reserved[1] + gpu.context_bytes[2], gpu.torch_memory_bytes)
     intervals = {
         "peak_allocated_bytes": allocated,
         "peak_reserved_bytes": reserved,
-        "device_bytes": (reserved[0] + gpu.context_bytes[0], reserved[1] + gpu.context_bytes[2]),
+        "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
-        intervals["step_seconds"] = _around(trial.step_seconds, TIME_ERROR * factor)
-        intervals["samples_per_second"] = _around(trial.samples_per_second, TIME_ERROR * factor)
+        fastest, slowest = _around(trial.step_seconds, TIME_ERROR * factor)
+        samples = trial.samples_per_second * trial.step_seconds
+        intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
     return intervals
 
 
@@ -57,5 +59,5 @@ def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:
     return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
 
 
-def _around(value: float, error: float) -> Interval:
-    return value * (1 - error), value * (1 + error)
+def _around(value: float, error: float, most: float = inf) -> Interval:
+    return value * (1 - error), min(value * (1 + error), most)

@@ -25,6 +25,8 @@ from memorymark.trial import Failure, Trial
 from memorymark.units import format_bytes
 
 STEPS = 2
+# Of a step that adds up gradients so many batches are simulated; by then it is clear how the memory falls into pieces.
+SIMULATED_BATCHES = 4
 FIRST_GUESS = 8
 Resting = tuple[list[Segment], set[int]]
 """The segments that an earlier step left, and the storages in them."""
@@ -42,6 +44,8 @@ class PredictedProbe:
         self._step, self._gpu, self._recipe = step, gpu, recipe
         self._context_bytes = gpu.context_bytes[1]
         self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
+        batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
+        self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         self._unknown = unknown_operations(step.later)
         self._tried: dict[int, Trial] = {}
         self.info = ProbeInfo(
@@ -96,7 +100,8 @@ class PredictedProbe:
             step_seconds=seconds,
             samples_per_second=samples / seconds,
         )
-        return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=not self._unknown))
+        certain, capacity = not self._unknown, self._capacity_bytes
+        return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity))
 
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
         if growth.operation.name not in RULES:
@@ -112,7 +117,7 @@ class PredictedProbe:
         memory = self._memory(self._capacity_bytes)
         try:
             memory.hold(self._step.weights.items())
-            list(memory.run(self._step.first, FIRST_BATCH, self._scratch))
+            list(memory.run(self._first, FIRST_BATCH, self._scratch))
         except OutOfMemory:
             return None
         memory.allocator.empty_cache()
@@ -121,14 +126,14 @@ class PredictedProbe:
     def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
         """Steps from where an earlier one left the memory, or from the first on."""
         memory = self._memory(self._capacity_bytes)
-        programs = [self._step.later] * STEPS
+        programs = [self._later] * STEPS
         peaks: Counter[str] = Counter()
         retries = steps = 0
         failure = None
         try:
             if resting is None:
                 memory.hold(self._step.weights.items())
-                programs.insert(0, self._step.first)
+                programs.insert(0, self._first)
             else:
                 memory.found(*resting)
             for program in programs:

@@ -33,7 +33,7 @@ def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
             job.id[:SHOWN_OF_ID],
             f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}",
             escape(_training(job, numbers)),
-            f"{job.target_name}, {_outcome(job, numbers)}",
+            f"{_place(job)}, {_outcome(job, numbers)}",
             _shown(numbers.get("max_batch_size")),
             _shown(numbers.get("recommended_batch_size")),
             f"{speedup:.2f}x" if speedup else "",
@@ -87,6 +87,12 @@ def _training(job: Job, numbers: dict[str, Any]) -> str:
     what = f"{job.model}, {sample}" if sample else job.model
     change = f" → {advised}" if advised and advised != today else ""
     return f"{what} · {today}{change}"
+
+
+def _place(job: Job) -> str:
+    """What it is for, and how much of its memory may be used where that was limited."""
+    cap_bytes = job.asked["request"]["target"]["memory_cap_bytes"]
+    return f"{job.target_name}, {format_bytes(cap_bytes)} cap" if cap_bytes else job.target_name
 
 
 def _outcome(job: Job, numbers: dict[str, Any]) -> str:
