@@ -24,7 +24,7 @@ IN_WORDS: dict[Any, str] = {
 def require_types(given: Mapping[str, Any], declared: type) -> None:
     """Refuses what is not of the type that a dataclass or a ``TypedDict`` declares under the same name.
 
-    What has a few values to choose from is left to its own check, which names them all.
+    What has a few values to choose from, or is a document, is left to its own check, which says more.
     """
     for name, kinds in _declared(declared).items():
         if name in given and not any(_is_a(given[name], kind) for kind in kinds):
@@ -44,7 +44,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    if kind is Literal:
+    if kind in (Literal, dict):
         return True
     if isinstance(value, bool):  # which is an int to Python
         return kind is bool
