@@ -109,7 +109,7 @@ def test_what_is_made_piece_by_piece_is_of_the_right_types(kind):
     whole = {mm.Request: {"model": "bert"}, mm.Question: {"request": mm.Request(model="bert")}}.get(kind, {})
 
     for field in fields(kind):
-        with pytest.raises(mm.UsageError, match="not (<object object at|object)"):
+        with pytest.raises(mm.UsageError, match="object"):
             kind(**{**whole, field.name: object()})
 
 
