@@ -1,29 +1,38 @@
-// What to try when nothing fits: each way is the same question with one thing changed.
+// What to try when nothing fits: each way is the same question with one thing changed. The service's sentence names those
+// that can help.
 import type { Gpu, JobBody, Model, Question } from "../api/types";
 import { questionBody } from "./draft";
 import { bytes } from "./format";
 
-// From here on, people train adapters.
-const LARGE_MODEL = 1e9;
+const ADAPTERS = "lora 16";
+const HALF = "precision bf16";
+const ADAPTERS_IN_HALF = `${ADAPTERS} with ${HALF}`;
 
 export interface WayToFit {
   label: string;
   body: JobBody;
 }
 
-export function waysToFit(question: Question, model: Model | undefined, gpus: readonly Gpu[]): WayToFit[] {
-  const { recipe, target, seq_len, image_size } = question.request;
+export function waysToFit(
+  question: Question,
+  model: Model | undefined,
+  gpus: readonly Gpu[],
+  sentence: string,
+): WayToFit[] {
+  const { target, seq_len, image_size } = question.request;
   const body = questionBody(question);
   const isImage = model?.type === "vision";
   const ways: WayToFit[] = [];
   const add = (label: string, change: Partial<JobBody>) => ways.push({ label, body: { ...body, ...change } });
-  if (target.memory_cap_bytes !== null) add("Without the memory cap", { memory_gib: null });
-  if (recipe.precision === "fp32") add("Mixed precision (bf16)", { precision: "bf16" });
-  if (!isImage && !recipe.gradient_checkpointing) add("Gradient checkpointing", { gradient_checkpointing: true });
-  if (recipe.optimizer === "adamw" || recipe.optimizer === "adam") add("SGD", { optimizer: "sgd", fused: false });
-  if (recipe.lora === 0 && (model?.parameters ?? 0) >= LARGE_MODEL) add("LoRA, rank 8", { lora: 8 });
+  const alone = sentence.replace(ADAPTERS_IN_HALF, "");
+  if (alone.includes("memory_gib")) add("Without the memory cap", { memory_gib: null });
+  if (alone.includes(HALF)) add("Mixed precision (bf16)", { precision: "bf16" });
+  if (alone.includes("gradient_checkpointing")) add("Gradient checkpointing", { gradient_checkpointing: true });
+  if (alone.includes("optimizer sgd")) add("SGD", { optimizer: "sgd", fused: false });
+  if (alone.includes(ADAPTERS)) add("LoRA, rank 16", { lora: 16 });
+  if (alone !== sentence) add("LoRA, rank 16, and bf16", { lora: 16, precision: "bf16" });
   const size = isImage ? image_size : seq_len;
-  if (size !== null && size > 1) {
+  if (alone.includes(isImage ? "image_size" : "seq_len") && size !== null && size > 1) {
     const half = Math.ceil(size / 2);
     if (isImage) add(`${half} pixels`, { image_size: half });
     else add(`${half} tokens`, { seq_len: half });

@@ -82,7 +82,7 @@ function WaysToFit({ job, onTry, isBusy }: WaysToFitProps) {
   const { data: gpus = [] } = useGpus();
   const { model: id } = job.question.request;
   const model = models.find((entry) => entry.id === id || entry.huggingface_id === id);
-  const ways = waysToFit(job.question, model, gpus);
+  const ways = waysToFit(job.question, model, gpus, job.error ?? "");
   return (
     <Card
       title="What to try"
