@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 import memorymark as mm
 from memorymark.guard import unharmed
 from memorymark.keywords import ModuleOptions
+from memorymark.script import _largest_within
 from memorymark.units import GIB
 from test_measured_probe import Lived, differences, snapshot
 from tiny import CLASSES, HIDDEN, WIDTH, TinyNet, tiny_batch
@@ -351,3 +352,31 @@ def test_hooks_that_a_step_adds_are_gone_afterwards():
 
     assert len(module.inner._forward_hooks) == 0
     assert list(module._forward_hooks) == [kept.id]
+
+
+def test_a_limit_of_the_callers_is_safe_where_there_is_room():
+    found = mm.max_batch_size(TinyNet(), lambda n: tiny_batch(n, CPU), gpu="a10", max_batch=64)
+
+    assert (found, found.safe) == (64, 64)
+
+
+def test_an_optimizer_of_another_module_is_refused():
+    other = torch.optim.AdamW(TinyNet().parameters())
+
+    with pytest.raises(mm.UsageError, match="updates no parameter of the TinyNet"):
+        mm.max_batch_size(TinyNet(), lambda n: tiny_batch(n, CPU), optimizer=other)
+
+
+def test_the_device_may_be_torchs_own():
+    assert mm.max_batch_size(TinyNet(), lambda n: tiny_batch(n, CPU), device=torch.device("cpu"), max_batch=4) == 4
+
+
+@pytest.mark.parametrize("largest", [1, 40, 60, 96, 97, 100])
+def test_nearly_the_largest_size_within_the_memory_is_found_though_the_guess_is_off(largest):
+    def tried(size):
+        return mm.Trial(batch_size=size, fits=True, peak_reserved_bytes=size)
+
+    found = _largest_within(tried, 100, largest)
+
+    assert found <= largest
+    assert found >= 0.9 * largest

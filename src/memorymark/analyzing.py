@@ -36,7 +36,7 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         on_event(StageStarted("throughput", "timing batch sizes"))
         safe_bytes = (1 - question.margin) * info.capacity_bytes
         safe_size = size_within(found.trials, safe_bytes)
-        interval = predicted_interval(info, found.maximum, found.trials)
+        interval = predicted_interval(info, found.maximum, found.trials) if found.exact else None
         safe_size = min(safe_size, interval[0]) if interval else safe_size
         timed_trial = log.watching("throughput", probe.measure)
         curve = measure_curve(timed_trial, found.maximum, question.current_batch_size, safe_size, safe_bytes)
@@ -102,17 +102,19 @@ def ways_to_fit(request: Request, info: ProbeInfo) -> str:
         return least_bytes(changed, info) <= info.capacity_bytes
 
     to_half = recipe.precision == "fp32" and info.device_kind == "cuda"
+    half = "bf16" if info.gpu is None or info.gpu.has_bf16 else "fp16"
+    has_large_state = recipe.optimizer in ("adam", "adamw") and not info.optimizer and not recipe.lora
     to_adapters = text and not recipe.lora and info.parameters >= LARGE_MODEL
     makes_own_batches = isinstance(request, OwnRequest) or request.name.runs_code
     shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
     possible = {
         "a larger --memory-gib": info.capped and least_bytes(request, info) <= info.total_bytes,
-        "--precision bf16": to_half and helps(precision="bf16"),
+        f"--precision {half}": to_half and helps(precision=half),
         "--gradient-checkpointing": text and not recipe.gradient_checkpointing and helps(),
-        "--optimizer sgd": recipe.optimizer in ("adam", "adamw") and not info.optimizer and helps(optimizer="sgd"),
+        "--optimizer sgd": has_large_state and helps(optimizer="sgd"),
         "--lora 16": to_adapters and helps(lora=16),
-        "--lora 16 with --precision bf16": (
-            to_adapters and to_half and not helps(lora=16) and helps(lora=16, precision="bf16")
+        f"--lora 16 with --precision {half}": (
+            to_adapters and to_half and not helps(lora=16) and helps(lora=16, precision=half)
         ),
         **{way: unit in info.sample and not makes_own_batches and helps() for unit, way in shorter.items()},
     }

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from memorymark.keywords import ModuleOptions
 
 
+# How often the largest size with a margin is looked for between one that keeps it and one that does not.
+LOOKS_BETWEEN = 4
+
+
 class BatchSize(int):
     """The largest batch that trains, as a number, and what was seen on the way to it.
 
@@ -77,6 +81,8 @@ def max_batch_size(
     if not isinstance(module, nn.Module):
         raise UsageError(f"max_batch_size takes a torch module, not a {type(module).__name__}; for names, see analyze.")
     given: dict[str, Any] = dict(options)
+    if isinstance(given.get("device"), torch.device):
+        given["device"] = str(given["device"])
     require_types({**given, "max_batch": max_batch, "margin": margin, "on_event": on_event}, AnalysisOptions)
     require_positive("--max-batch", max_batch)
     require_margin(margin)
@@ -110,7 +116,7 @@ def _search(probe: Probe, name: str, limit: int, margin: float, on_event: OnEven
         found = search_with(probe, limit, log)
         if found.maximum == 0:
             raise _does_not_fit(name, capacity, found.trials)
-        interval = predicted_interval(probe.info, found.maximum, found.trials)
+        interval = predicted_interval(probe.info, found.maximum, found.trials) if found.exact else None
         sure = min(found.maximum, max(interval[0], 1)) if interval else found.maximum
         guess = min(size_within(found.trials, (1 - margin) * capacity), sure)
         result = BatchSize(found.maximum)
@@ -131,13 +137,23 @@ def _does_not_fit(name: str, capacity_bytes: int, trials: list[Trial]) -> DoesNo
 
 
 def _largest_within(tried: Callable[[int], Trial], guess: int, memory_bytes: float) -> int:
-    """From a guess down, the first size that is seen to keep within the memory without thrashing; at least 1."""
-    size, stride = guess, 1
-    while size > 1:
+    """From a guess down, the first size that is seen to keep within the memory without thrashing; at least 1.
+
+    Where the guess was far off, a few sizes between that and the last that did not are tried, too.
+    """
+
+    def keeps(size: int) -> bool:
         trial = tried(size)
-        if trial.fits and trial.peak_reserved_bytes <= memory_bytes and not trial.allocator_retries:
+        return trial.fits and trial.peak_reserved_bytes <= memory_bytes and not trial.allocator_retries
+
+    size, stride, too_large = guess, 1, guess + 1
+    while size > 1 and not keeps(size):
+        size, stride, too_large = max(size - stride, 1), 2 * stride, size
+    for _ in range(LOOKS_BETWEEN):
+        middle = (size + too_large) // 2
+        if middle == size:
             break
-        size, stride = max(size - stride, 1), 2 * stride
+        size, too_large = (middle, too_large) if keeps(middle) else (size, middle)
     return size
 
 
@@ -175,6 +191,11 @@ def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], torch.opt
 
     if optimizer is None or not isinstance(optimizer, torch.optim.Optimizer):
         return optimizer
+    own = {id(parameter) for parameter in module.parameters()}
+    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        raise UsageError(
+            f"the optimizer updates no parameter of the {type(module).__name__}; make it of the module's parameters."
+        )
 
     def same(model: nn.Module) -> torch.optim.Optimizer:
         if model is module:

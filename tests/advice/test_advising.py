@@ -339,6 +339,30 @@ def test_todays_speed_is_that_of_its_accumulated_steps():
     assert found.predicted.samples_per_second == 2 * saturating(1000.0)(16)
 
 
+@pytest.mark.parametrize(("steps", "is_known"), [(1, True), (4, False)])
+def test_what_a_change_gains_at_todays_batch_is_said_of_the_same_accumulation(steps, is_known):
+    found = ask(roomy(), recipe=Recipe(accumulation_steps=steps), batch_size=16, gpu="h200")
+
+    in_one_batch = [one for one in found.options if one.accumulation_steps == 1]
+    assert in_one_batch
+    assert all((one.at_todays_batch is not None) == is_known for one in in_one_batch)
+
+
+def test_a_free_change_that_keeps_the_effective_batch_may_be_a_little_slower_than_a_larger_batch():
+    def speed(request, batch_size):
+        top = saturating(1000.0, half_at=4)(batch_size)
+        # The fused optimizer makes today's batch fast enough to be kept, which the plain one is not.
+        return top if not request.recipe.fused else 1000.0 * (0.975 if batch_size <= 64 else 1.0)
+
+    found = ask(
+        Machine(lambda _: GIB, lambda _: 200 * MIB, speed), recipe=Recipe(precision="bf16"), batch_size=64, gpu="h200"
+    )
+
+    fused = next(one for one in found.options if one.changes == ("fused",))
+    assert fused.batch_size == 64
+    assert next(one for one in found.options if one.changes == ("batch",)).batch_size > 64
+
+
 def test_a_run_in_smaller_batches_takes_more_of_them():
     machine = Disproved(lambda _: GIB, lambda _: 20 * GIB, by_precision, true_sample_bytes=lambda _: 40 * GIB)
 

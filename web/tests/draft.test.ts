@@ -158,5 +158,6 @@ describe("asking again", () => {
     expect(labels(trying("a larger memory_gib"))).toEqual(["Without the memory cap", "NVIDIA H100, 80 GiB"]);
     expect(labels(trying("lora 16"))).toEqual(["LoRA, rank 16", "NVIDIA H100, 80 GiB"]);
     expect(labels(trying("lora 16 with precision bf16"))).toEqual(["LoRA, rank 16, and bf16", "NVIDIA H100, 80 GiB"]);
+    expect(labels(trying("precision fp16"))).toEqual(["Mixed precision (fp16)", "NVIDIA H100, 80 GiB"]);
   });
 });

@@ -86,12 +86,14 @@ class Screening:
                 option = self._option((*named(best), change))
                 if option is None:
                     continue
-                enough = LOSES_NOTHING if CHANGES[change].level == 0 else GAINS
+                # What a step sees today is worth a little speed.
+                kept = KEEPS_BATCH if option.effective_batch_size < best.effective_batch_size else 1.0
+                enough = kept * (LOSES_NOTHING if CHANGES[change].level == 0 else GAINS)
                 if option.samples_per_second < enough * best.samples_per_second:
                     self._inquiry.refuse(option.changes, _gains_little(option, best))
                     continue
                 yield option
-                if option.samples_per_second >= LOSES_NOTHING * better.samples_per_second:
+                if option.samples_per_second >= kept * LOSES_NOTHING * better.samples_per_second:
                     better = option
             best = better
         # Where checkpointing was dropped, to add it would be today's way again.
@@ -220,7 +222,8 @@ class Screening:
             return probe.measure(batch_size)
 
     def _option_of(self, changes: tuple[str, ...], request: Request, found: Analysis, trial: Trial) -> Option:
-        now = found.current
+        steps, todays_steps = (one.request.recipe.accumulation_steps for one in (found, self._inquiry.question))
+        now = found.current if steps == todays_steps else None  # else there is nothing to compare it with
         return Option(
             changes=changes or ("batch",),
             recipe=replace(request.recipe, compile=self._today.recipe.compile),

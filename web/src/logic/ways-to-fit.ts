@@ -5,8 +5,8 @@ import { questionBody } from "./draft";
 import { bytes } from "./format";
 
 const ADAPTERS = "lora 16";
-const HALF = "precision bf16";
-const ADAPTERS_IN_HALF = `${ADAPTERS} with ${HALF}`;
+const HALF = /precision (bf16|fp16)/;
+const ADAPTERS_IN_HALF = /lora 16 with precision (bf16|fp16)/;
 
 export interface WayToFit {
   label: string;
@@ -26,11 +26,13 @@ export function waysToFit(
   const add = (label: string, change: Partial<JobBody>) => ways.push({ label, body: { ...body, ...change } });
   const alone = sentence.replace(ADAPTERS_IN_HALF, "");
   if (alone.includes("memory_gib")) add("Without the memory cap", { memory_gib: null });
-  if (alone.includes(HALF)) add("Mixed precision (bf16)", { precision: "bf16" });
+  const half = precisionIn(alone, HALF);
+  if (half) add(`Mixed precision (${half})`, { precision: half });
   if (alone.includes("gradient_checkpointing")) add("Gradient checkpointing", { gradient_checkpointing: true });
   if (alone.includes("optimizer sgd")) add("SGD", { optimizer: "sgd", fused: false });
   if (alone.includes(ADAPTERS)) add("LoRA, rank 16", { lora: 16 });
-  if (alone !== sentence) add("LoRA, rank 16, and bf16", { lora: 16, precision: "bf16" });
+  const adaptersHalf = precisionIn(sentence, ADAPTERS_IN_HALF);
+  if (adaptersHalf) add(`LoRA, rank 16, and ${adaptersHalf}`, { lora: 16, precision: adaptersHalf });
   const size = isImage ? image_size : seq_len;
   if (alone.includes(isImage ? "image_size" : "seq_len") && size !== null && size > 1) {
     const half = Math.ceil(size / 2);
@@ -42,6 +44,10 @@ export function waysToFit(
     add(`${larger.name}, ${bytes(larger.memory_bytes, 0)}`, { gpu: larger.id });
   }
   return ways;
+}
+
+function precisionIn(sentence: string, named: RegExp): "bf16" | "fp16" | undefined {
+  return named.exec(sentence)?.[1] as "bf16" | "fp16" | undefined;
 }
 
 /** The next larger GPU of the catalog. */

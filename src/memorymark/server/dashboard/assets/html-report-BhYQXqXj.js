@@ -1,4 +1,4 @@
-import{A as e,B as t,C as n,D as r,E as i,F as a,H as o,I as s,L as c,M as l,N as u,O as d,P as f,R as p,T as m,V as h,_ as g,a as _,b as v,d as y,f as b,g as x,h as S,i as C,j as w,k as T,m as E,n as D,o as O,p as k,t as A,u as j,v as M,w as N,x as P,y as F,z as I}from"./index-C6psEhnu.js";var L=`
+import{A as e,B as t,C as n,D as r,E as i,F as a,H as o,I as s,L as c,M as l,N as u,O as d,P as f,R as p,T as m,V as h,_ as g,a as _,b as v,d as y,f as b,g as x,h as S,i as C,j as w,k as T,m as E,n as D,o as O,p as k,t as A,u as j,v as M,w as N,x as P,y as F,z as I}from"./index-CkhZaTFZ.js";var L=`
 :root{color-scheme:dark}*{box-sizing:border-box}
 body{margin:0 auto;padding:2rem 1rem 4rem;max-width:60rem;background:#0a0a0a;color:#ededed;font:16px/1.5 Inter,system-ui,sans-serif}
 h1{font-size:1.9rem;line-height:1.2;margin:.5rem 0}h2{font-size:1.1rem;margin:2rem 0 .75rem}
