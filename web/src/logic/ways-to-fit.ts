@@ -26,8 +26,8 @@ export function waysToFit(
   const add = (label: string, change: Partial<JobBody>) => ways.push({ label, body: { ...body, ...change } });
   const alone = sentence.replace(ADAPTERS_IN_HALF, "");
   if (alone.includes("memory_gib")) add("Without the memory cap", { memory_gib: null });
-  const half = precisionIn(alone, HALF);
-  if (half) add(`Mixed precision (${half})`, { precision: half });
+  const precision = precisionIn(alone, HALF);
+  if (precision) add(`Mixed precision (${precision})`, { precision });
   if (alone.includes("gradient_checkpointing")) add("Gradient checkpointing", { gradient_checkpointing: true });
   if (alone.includes("optimizer sgd")) add("SGD", { optimizer: "sgd", fused: false });
   if (alone.includes(ADAPTERS)) add("LoRA, rank 16", { lora: 16 });
