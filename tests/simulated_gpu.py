@@ -93,6 +93,21 @@ class Probe:
         return replace(trial, samples_per_second=speed(self._request, batch_size)) if trial.fits else trial
 
 
+@dataclass
+class Disproved(Machine):
+    """A machine on which a run takes other memory than was predicted."""
+
+    true_fixed_bytes: object = None
+    true_sample_bytes: object = None
+
+    def open(self, request, **options):
+        probe = super().open(request, **options)
+        if probe.info.source == "measured":
+            true = {"fixed_bytes": self.true_fixed_bytes, "sample_bytes": self.true_sample_bytes}
+            probe._machine = replace(self, **{name: formula for name, formula in true.items() if formula})
+        return probe
+
+
 def saturating(top, half_at=32):
     return lambda batch_size: top * batch_size / (batch_size + half_at)
 

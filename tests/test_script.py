@@ -13,7 +13,7 @@ from memorymark.guard import unharmed
 from memorymark.keywords import ModuleOptions
 from memorymark.script import _largest_within
 from memorymark.units import GIB
-from test_measured_probe import Lived, differences, snapshot
+from test_preserved_models import Lived, differences, snapshot
 from tiny import CLASSES, HIDDEN, WIDTH, TinyNet, tiny_batch
 
 CPU = torch.device("cpu")
