@@ -42,12 +42,20 @@ class WorkerError(MemoryMarkError):
     """The process that runs the training steps was killed, crashed or hung."""
 
 
+class WorkerLostError(WorkerError):
+    """The process that runs the training steps is gone, or had to be ended, before it answered."""
+
+
 class CannotPredictError(MemoryMarkError):
     """The step does something whose memory or shape cannot be known without running it."""
 
 
 class HistoryError(MemoryMarkError):
     """The database of past analyses cannot be read or written."""
+
+
+class UnwritableError(HistoryError):
+    """One record cannot be written as it is, however often that is tried; others can."""
 
 
 class QueueFullError(MemoryMarkError):

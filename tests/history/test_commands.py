@@ -223,7 +223,7 @@ def remembered(tmp_path_factory):
         run_here(*SMALL, "--json", "--no-history", MEMORYMARK_DATABASE=url),
     ]
     store = Store(url)
-    jobs = [store.job(job.id) for job, _ in store.jobs()]
+    jobs = [store.job(job.id) for job in store.jobs()]
     events = [store.events(job.id) for job in jobs]
     store.close()
     return said, jobs, events
@@ -249,7 +249,7 @@ def test_what_was_predicted_without_a_word_of_the_gpu_is_remembered_for_the_one_
     run_here("advise", *asked[1:], MEMORYMARK_DATABASE=url)
 
     with closing(Store(url)) as store:
-        remembered = [(job.kind, job.target_name) for job, _ in store.jobs()]
+        remembered = [(job.kind, job.target_name) for job in store.jobs()]
 
     assert remembered == [("advice", "a10"), ("sweep", "a10")]
 

@@ -15,12 +15,13 @@ from alembic.runtime.migration import MigrationContext
 from records import HAPPENED, asked, compared, done, failed
 from sqlalchemy import create_engine, inspect, text
 
-from memorymark.errors import HistoryError, UsageError
-from memorymark.history import Store, default_url, migrations
+from memorymark.errors import HistoryError, UnwritableError, UsageError
+from memorymark.history import ListedJob, Store, default_url, migrations
 from memorymark.history.tables import metadata
 from memorymark.server.lock import only_server
 
 LATEST = max(path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("0*.py"))
+TABLES = {"jobs", "events", "configs", "alembic_version"}
 JOBS = {
     "new": asked("http", fresh=True, time_limit_seconds=12.5),
     "done": done(),
@@ -41,7 +42,8 @@ def test_what_changed_about_a_job_is_written_with_what_happened(store):
     job = asked("http")
     store.add(job, HAPPENED[:1])
     running = replace(job, state="running", started_at=12.5)
-    ended = replace(done(), id=job.id, asked=job.asked, key=job.key)
+    answer = done()
+    ended = replace(job, state="done", started_at=12.5, finished_at=13.5, result=answer.result)
 
     store.save(running, HAPPENED[1:2])
     assert store.job(job.id) == running
@@ -56,13 +58,23 @@ def test_a_job_is_written_once(store):
     job = asked()
     store.add(job, HAPPENED)
 
-    with pytest.raises(HistoryError, match="cannot be used"):
+    with pytest.raises(UnwritableError, match="cannot be used"):
         store.add(job)
-    with pytest.raises(HistoryError, match="cannot be used"):
-        store.save(replace(job, state="running"), HAPPENED[:1])
 
     assert store.job(job.id) == job
     assert store.count() == 1
+
+
+def test_to_write_the_same_again_changes_nothing(store):
+    job = asked()
+    store.add(job, HAPPENED[:1])
+    running = replace(job, state="running", started_at=12.5)
+
+    for _ in range(2):  # as after a write whose success was never heard of
+        store.save(running, HAPPENED)
+
+    assert store.job(job.id) == running
+    assert store.events(job.id) == HAPPENED
 
 
 def test_events_are_given_from_a_number_on(store):
@@ -76,7 +88,7 @@ def test_events_are_given_from_a_number_on(store):
 def test_what_is_not_there_is_not_found(store):
     assert store.job("000000000000") is None
     assert store.answered("0" * 64) is None
-    assert (store.jobs(), store.unfinished(), store.count()) == ([], [], 0)
+    assert (store.jobs(), list(store.unfinished()), store.count()) == ([], [], 0)
 
 
 def test_the_start_of_an_id_is_enough_if_it_is_the_start_of_only_one(store):
@@ -99,9 +111,8 @@ def test_jobs_are_listed_latest_first_with_headlines_in_place_of_results(store):
 
     listed = store.jobs()
 
-    assert [job for job, _ in listed] == [replace(job, result=None) for job in reversed(made)]
-    assert [headline for _, headline in listed] == [job.headline for job in reversed(made)]
-    assert listed[2][1]["max_batch_size"] == 266
+    assert listed == [ListedJob.of(job) for job in reversed(made)]
+    assert listed[2].headline["max_batch_size"] == 266
 
 
 def test_jobs_are_listed_by_model_state_number_and_age(store):
@@ -112,7 +123,8 @@ def test_jobs_are_listed_by_model_state_number_and_age(store):
         store.add(job)
 
     def listed(**which):
-        return [made.index(job) for job, _ in store.jobs(**which)]
+        ids = [job.id for job in made]
+        return [ids.index(job.id) for job in store.jobs(**which)]
 
     assert listed(model="bert") == [2, 0]
     assert listed(state="done") == [3, 0]
@@ -145,7 +157,7 @@ def test_what_a_server_left_unfinished_is_found_in_the_order_of_its_arrival(stor
     for job in made:
         store.add(job)
 
-    assert store.unfinished() == [made[0], made[1], made[4]]
+    assert list(store.unfinished()) == [made[0], made[1], made[4]]
 
 
 def test_two_processes_may_use_one_history(open_store):
@@ -160,7 +172,7 @@ def test_two_processes_may_use_one_history(open_store):
 
 
 def test_a_new_database_gets_the_tables_as_they_are_described(url, store):
-    assert tables_of(url) == ([], LATEST, {"jobs", "events", "alembic_version"})
+    assert tables_of(url) == ([], LATEST, TABLES)
 
 
 def tables_of(url):
@@ -224,7 +236,7 @@ def test_a_history_of_the_first_release_is_kept_whole(tmp_path):
     job, events = store.find("abc"), store.events("abcabcabcabc")
     store.close()
 
-    assert tables_of(f"sqlite:///{path}") == ([], LATEST, {"jobs", "events", "alembic_version"})
+    assert tables_of(f"sqlite:///{path}") == ([], LATEST, TABLES)
     assert (job.state, job.created_at, job.error, job.machine) == ("failed", 1.5, "no.", {"host": "old"})
     assert (job.question.request.model, job.question.margin, job.result) == ("bert", 0.05, None)
     assert [(event.number, event.event, event.at) for event in events] == [(1, "error", 3.5)]

@@ -95,7 +95,7 @@ def test_who_waits_for_a_job_that_is_cancelled_is_told(idle_jobs):
     caller = threading.Thread(target=lambda: answers.append(app.test_client().post("/analyze", json=QUICK)))
     caller.start()
     wait_until(lambda: jobs.store.count() == 1)
-    [(job, _)] = jobs.store.jobs()
+    [job] = jobs.store.jobs()
 
     app.test_client().delete(f"/jobs/{job.id}")
     caller.join()

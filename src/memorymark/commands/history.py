@@ -45,7 +45,7 @@ def history(
         if wanted is not None and not found:
             read_name(wanted)  # a slip of the pen is answered with what was perhaps meant
         if as_json:
-            print_json({"jobs": [summary(*one) for one in found]})
+            print_json({"jobs": [summary(one) for one in found]})
         else:
             print_history(found)
         return

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from memorymark.catalog import find_gpu
-from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError
+from memorymark.errors import CannotPredictError, DoesNotFitError, HistoryError, MemoryMarkError, UsageError
 from memorymark.machine import describe_machine, versions
 from memorymark.question import Question
 from memorymark.recipe import Recipe
@@ -21,6 +21,7 @@ State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted
 Kind = Literal["analysis", "comparison", "sweep", "advice"]
 ErrorKind = Literal["usage", "does_not_fit", "cannot_predict", "worker", "time_limit", "stopped", "internal"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
+OTHER_VERSION = "another version of MemoryMark wrote this job, and this one cannot read it; ask again."
 # What a list shows of a result without carrying all of it.
 HEADLINE = (
     "gpu_name",
@@ -69,45 +70,81 @@ class Job:
 
     @property
     def question(self) -> Question:
-        """What was asked; raises if today's catalogs no longer know the model or the GPU."""
-        return Question.from_dict(self.asked)
+        """What was asked; raises if today's catalogs no longer know the model or the GPU, or this version the field."""
+        try:
+            return Question.from_dict(self.asked)
+        except MemoryMarkError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise HistoryError(OTHER_VERSION) from None
+
+    # What a list shows. It is also shown of jobs that another version wrote, so that nothing here takes a field for
+    # granted.
+
+    @property
+    def model_name(self) -> str:
+        """The model as it was named."""
+        return str(_in(self.asked, "request", "model") or self.model)
 
     @property
     def target_name(self) -> str:
         """The GPU it is for, in a word: a name of the catalog, a device here, or all GPUs."""
-        target: dict[str, Any] = self.asked["request"]["target"]
-        return "all" if self.asked["all_gpus"] else target["gpu"] or target["device"]
+        if _in(self.asked, "all_gpus"):
+            return "all"
+        target = _in(self.asked, "request", "target")
+        return str(_in(target, "gpu") or _in(target, "device") or "auto")
 
     @property
     def kind(self) -> Kind:
         """What its answer is: for one GPU and one length, for all GPUs, for several lengths, or what to change."""
-        if self.asked.get("advise"):
+        if _in(self.asked, "advise"):
             return "advice"
-        if self.asked["all_gpus"]:
+        if _in(self.asked, "all_gpus"):
             return "comparison"
-        return "sweep" if self.asked.get("seq_lens") else "analysis"
+        return "sweep" if _in(self.asked, "seq_lens") else "analysis"
 
-    def recipe_words(self, headline: dict[str, Any] | None) -> str:
+    @property
+    def recipe_words(self) -> str:
         """How it is trained, in a few words; an optimizer that a workload brings is known with the result."""
-        return Recipe(**self.asked["request"]["recipe"]).describe((headline or {}).get("optimizer") or "")
+        optimizer = (self.headline or {}).get("optimizer") or ""
+        try:
+            return Recipe(**_in(self.asked, "request", "recipe")).describe(optimizer)
+        except (LookupError, TypeError, ValueError, MemoryMarkError):
+            return ""
 
     @property
     def sample_words(self) -> str | None:
         """The size of a sample that was asked for, or the sizes; ``None`` for the model's usual one."""
-        request, lengths = self.asked["request"], self.asked.get("seq_lens")
+        request, lengths = _in(self.asked, "request"), _in(self.asked, "seq_lens")
         if lengths:
             return f"{', '.join(str(length) for length in lengths)} tokens"
         sizes = {"seq_len": "tokens", "image_size": "pixels", "audio_seconds": "seconds"}
-        return ", ".join(f"{request[name]} {unit}" for name, unit in sizes.items() if request.get(name)) or None
+        given = {unit: _in(request, name) for name, unit in sizes.items()}
+        return ", ".join(f"{size} {unit}" for unit, size in given.items() if size) or None
+
+    @property
+    def current_batch_size(self) -> int:
+        """Today's batch."""
+        return int(_in(self.asked, "current_batch_size") or 0)
+
+    @property
+    def memory_cap_bytes(self) -> int | None:
+        """How much of the memory may be used, where that was limited."""
+        return _in(self.asked, "request", "target", "memory_cap_bytes") or None
 
     @property
     def headline(self) -> dict[str, Any] | None:
         """The numbers of the result that a list shows, and the name of the workload's own optimizer."""
         if not self.result:
             return None
-        several = self.result.get("analyses") or {}
-        info: dict[str, Any] = self.result.get("info") or next((one["info"] for one in several.values()), {})
-        return {**{name: self.result.get(name) for name in HEADLINE}, "optimizer": info.get("optimizer")}
+        several = (self.result.get("analyses") or {}).values()
+        info = self.result.get("info") or next((_in(one, "info") for one in several), None)
+        return {**{name: self.result.get(name) for name in HEADLINE}, "optimizer": _in(info, "optimizer")}
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether its result may answer the same question again: not where a fault cut it short."""
+        return not _in(self.result, "incomplete")
 
 
 @dataclass(frozen=True)
@@ -144,6 +181,13 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
         CannotPredictError: "cannot_predict",
     }
     return kinds.get(type(error), "worker")
+
+
+def _in(document: Any, *names: str) -> Any:
+    """What a document has under one name after the other; ``None`` where it has no such thing."""
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
 
 
 def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:

@@ -1,30 +1,47 @@
-"""The history's database: SQLite in a file, or PostgreSQL by its URL."""
+"""The history: jobs with their events and results, written and read."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, create_engine, event, func, insert, make_url, select, update
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import Connection, Row, Table, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
-from memorymark.errors import HistoryError, UsageError
+from memorymark.errors import UsageError
+from memorymark.history.configs import bring_back, hashes_in, put_away
+from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
-from memorymark.history.migrations import migrate
-from memorymark.history.tables import events, jobs
-from memorymark.units import KIB
+from memorymark.history.listed import ListedJob
+from memorymark.history.tables import configs, events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
-# Any number will do, if everyone uses the same.
-MIGRATION_LOCK = 5_001_0001
-LEAST_FREE_BYTES = 64 * KIB
-# How long a write waits for another process's.
-BUSY_SECONDS = 10
-EVERYTHING_BUT_RESULT = [column for column in jobs.c if column.name != "result"]
+LISTED = [
+    jobs.c[name]
+    for name in (
+        "id",
+        "origin",
+        "state",
+        "model",
+        "model_name",
+        "target",
+        "kind",
+        "recipe_words",
+        "sample_words",
+        "current_batch_size",
+        "memory_cap_bytes",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "error",
+        "error_kind",
+        "headline",
+    )
+]
+INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def default_url() -> str:
@@ -44,229 +61,204 @@ class Store:
     """
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
-        try:
-            self.url = make_url(url)
-        except ArgumentError:
-            raise UsageError(
-                f"{url!r} is no database URL; use one such as sqlite:////path/history.db or postgresql://host/name."
-            ) from None
-        if self.url.drivername == "postgresql":
-            self.url = self.url.set(drivername="postgresql+psycopg")
-        if must_exist and self.file is not None and not self.file.exists():
-            raise UsageError(f"there is no history in {self.file}; leave --database out for your own.")
-        self._engine = self._connect()
-        try:
-            with self._transaction() as connection:
-                self._wait_for_others(connection)
-                migrate(connection)
-        except BaseException:
-            self._engine.dispose()
-            raise
+        self._database = Database(url, must_exist=must_exist)
 
     def close(self) -> None:
         """Gives up the connections."""
-        self._engine.dispose()
+        self._database.close()
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite database."""
+        return self._database.file
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """A connection of its own, without a transaction, for what outlives one."""
+        return self._database.connection()
+
+    def check(self) -> None:
+        """Raises, with a sentence for everyone, if the history is damaged or cannot be written."""
+        self._database.require_room()
+        self._database.look_for_damage()
+        with self._database.reading() as connection:
+            for table in (jobs, events, configs):
+                connection.execute(select(table).limit(1)).first()
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a job that is not there yet."""
-        with self._transaction() as connection:
-            connection.execute(insert(jobs).values(**_job_row(job)))
+        question, pasted = put_away(job.asked)
+        row = {
+            "id": job.id,
+            "origin": job.origin,
+            "model": _text(job.model),
+            "target": _text(job.target_name),
+            "key": job.key,
+            "question": question,
+            "fresh": job.fresh,
+            "time_limit_seconds": job.time_limit_seconds,
+            "created_at": job.created_at,
+            "versions": job.versions,
+            "machine": job.machine,
+            "model_name": _text(job.model_name),
+            "kind": job.kind,
+            "recipe_words": _text(job.recipe_words),
+            "sample_words": _text(job.sample_words),
+            "current_batch_size": job.current_batch_size,
+            "memory_cap_bytes": job.memory_cap_bytes,
+        }
+        changes, also_pasted = _changing(job)
+        with self._database.writing() as connection:
+            _add_configs(connection, {**pasted, **also_pasted})
+            connection.execute(insert(jobs).values({**row, "headline": None, "result": None, **changes}))
             _add_events(connection, job.id, happened)
 
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
-        """Writes what has changed about a job, and what has happened to it since the last time."""
-        with self._transaction() as connection:
-            found = connection.execute(update(jobs).where(jobs.c.id == job.id).values(**_job_row(job)))
+        """Writes what has changed about a job and what has happened to it; to write the same again changes nothing."""
+        changes, pasted = _changing(job)
+        with self._database.writing() as connection:
+            _add_configs(connection, pasted)
+            found = connection.execute(update(jobs).where(jobs.c.id == job.id).values(**changes))
             if found.rowcount:  # else somebody has deleted it from the database
                 _add_events(connection, job.id, happened)
 
     def job(self, job_id: str) -> Job | None:
         """The job with this id."""
-        with self._transaction() as connection:
-            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
-        return _job(row) if row else None
+        with self._database.reading() as connection:
+            return _job(connection, jobs.c.id == job_id)
 
     def find(self, start_of_id: str) -> Job:
         """The job whose id begins so; people copy the first few characters."""
-        with self._transaction() as connection:
+        with self._database.reading() as connection:
             begins = jobs.c.id.startswith(start_of_id, autoescape=True)
-            rows = connection.execute(select(jobs).where(begins).limit(2)).all()
-        if not rows or not start_of_id:
+            found = connection.scalars(select(jobs.c.id).where(begins).limit(2)).all() if start_of_id else []
+            if len(found) > 1:
+                raise UsageError(f"several jobs begin with {start_of_id!r}; give more of the id.")
+            job = _job(connection, jobs.c.id == found[0]) if found else None
+        if job is None:
             raise UsageError(f"the history has no job {start_of_id!r}; `memorymark history` lists them.")
-        if len(rows) > 1:
-            raise UsageError(f"several jobs begin with {start_of_id!r}; give more of the id.")
-        return _job(rows[0])
+        return job
 
     def jobs(
         self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
-    ) -> list[tuple[Job, dict[str, Any] | None]]:
-        """Jobs without their results but with the headlines of these, the latest first; ``before`` is the id of one."""
-        query = select(*EVERYTHING_BUT_RESULT).order_by(jobs.c.number.desc()).limit(limit)
+    ) -> list[ListedJob]:
+        """Jobs as lists show them, the latest first; ``before`` is the id of one."""
+        query = select(*LISTED).order_by(jobs.c.number.desc()).limit(limit)
         if model is not None:
             query = query.where(jobs.c.model == model)
         if state is not None:
             query = query.where(jobs.c.state == state)
-        with self._transaction() as connection:
+        with self._database.reading() as connection:
             if before is not None:
                 number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))
                 if number is None:
                     raise UsageError(f"the history has no job {before!r} to look before.")
                 query = query.where(jobs.c.number < number)
-            return [(_job(row), row.headline) for row in connection.execute(query)]
+            return [_listed(row) for row in connection.execute(query)]
 
     def knows(self, model: str) -> bool:
         """Whether there is a job about a model with this id."""
-        with self._transaction() as connection:
+        with self._database.reading() as connection:
             return connection.execute(select(jobs.c.id).where(jobs.c.model == model).limit(1)).first() is not None
 
     def events(self, job_id: str, after: int = 0) -> list[JobEvent]:
         """What happened to a job after the event with this number."""
         of_job = (events.c.job_id == job_id) & (events.c.number > after)
-        with self._transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(select(events).where(of_job).order_by(events.c.number)).all()
-        return [JobEvent(row.number, row.event, row.data, row.at) for row in rows]
+        return [JobEvent(row.number, row.event, row.data or {}, row.at) for row in rows]
 
     def answered(self, key: str) -> Job | None:
-        """The latest job that answered the same question, if one did."""
-        same = (jobs.c.key == key) & (jobs.c.state == "done")
-        with self._transaction() as connection:
-            row = connection.execute(select(jobs).where(same).order_by(jobs.c.number.desc()).limit(1)).first()
-        return _job(row) if row else None
+        """The latest job that answered the same question, if one did and no fault cut its answer short."""
+        with self._database.reading() as connection:
+            return _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
 
-    def unfinished(self) -> list[Job]:
-        """Jobs that a server left queued or running, in the order of their arrival."""
+    def unfinished(self) -> Iterator[Job]:
+        """Jobs that a server left queued or running, in the order of their arrival, read one by one."""
         left = jobs.c.state.in_(UNFINISHED) & (jobs.c.origin == "http")
-        query = select(*EVERYTHING_BUT_RESULT).where(left).order_by(jobs.c.number)
-        with self._transaction() as connection:
-            return [_job(row) for row in connection.execute(query)]
+        with self._database.reading() as connection:
+            found = connection.scalars(select(jobs.c.id).where(left).order_by(jobs.c.number)).all()
+        for job_id in found:
+            job = self.job(job_id)
+            if job is not None and not job.is_finished:
+                yield job
 
     def count(self) -> int:
         """How many jobs there are."""
-        with self._transaction() as connection:
+        with self._database.reading() as connection:
             return connection.scalar(select(func.count()).select_from(jobs)) or 0
 
-    @property
-    def file(self) -> Path | None:
-        """The file of a SQLite database."""
-        is_file = self.url.get_backend_name() == "sqlite" and self.url.database not in (None, "", ":memory:")
-        return Path(self.url.database or "") if is_file else None
 
-    @property
-    def is_disk_full(self) -> bool:
-        """Whether the file of a SQLite database cannot grow."""
-        try:
-            return self.file is not None and shutil.disk_usage(self.file.parent).free < LEAST_FREE_BYTES
-        except OSError:
-            return False
-
-    @contextmanager
-    def connection(self) -> Iterator[Connection]:
-        """A connection of its own, without a transaction, for what outlives one."""
-        with self._told_in_a_sentence(), self._engine.connect() as connection:
-            yield connection.execution_options(isolation_level="AUTOCOMMIT")
-
-    def _connect(self) -> Engine:
-        if self.url.get_backend_name() != "sqlite":
-            return self._make_engine(pool_pre_ping=True)
-        if self.file is None:
-            raise UsageError("the history needs a file; give sqlite:////path/history.db.")
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HistoryError(f"the history cannot be kept in {self.file.parent}: {error.strerror}.") from None
-        engine = self._make_engine(connect_args={"timeout": BUSY_SECONDS})
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-
-    def _wait_for_others(self, connection: Connection) -> None:
-        """Lets one process at a time change the tables; the transaction's end lets the next one in."""
-        if self.file is not None:
-            connection.exec_driver_sql("ROLLBACK")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
-            connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-
-    def _make_engine(self, **options: Any) -> Engine:
-        try:
-            return create_engine(self.url, pool_size=20, max_overflow=20, **options)
-        except (NoSuchModuleError, ModuleNotFoundError) as error:
-            backend = self.url.get_backend_name()
-            raise UsageError(f"there is no driver for {backend} here ({error}); install one, or use SQLite.") from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        with self._told_in_a_sentence(), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _told_in_a_sentence(self) -> Iterator[None]:
-        try:
-            yield
-        except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            where = self.file or self.url.render_as_string(hide_password=True)
-            raise HistoryError(f"the history in {where} cannot be used: {reason}.") from error
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # begin and commit are SQLAlchemy's, so that tables change in transactions too
-    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {setting}")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
-
-
-def _add_events(connection: Connection, job_id: str, happened: Sequence[JobEvent]) -> None:
-    if happened:
-        rows = [
-            {"job_id": job_id, "number": one.number, "event": one.event, "data": one.data, "at": one.at}
-            for one in happened
-        ]
-        connection.execute(insert(events), rows)
-
-
-def _job_row(job: Job) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "origin": job.origin,
-        "model": job.model,
-        "target": job.target_name,
+def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The columns that change after a job was asked for, and the configs that its result refers to."""
+    columns: dict[str, Any] = {
         "state": job.state,
-        "key": job.key,
-        "question": job.asked,
-        "fresh": job.fresh,
-        "time_limit_seconds": job.time_limit_seconds,
-        "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
-        "error": job.error,
+        "error": _text(job.error),
         "error_kind": job.error_kind,
-        "headline": job.headline,
-        "result": job.result,
-        "versions": job.versions,
-        "machine": job.machine,
     }
+    if job.result is None:
+        return columns, {}
+    result, pasted = put_away(job.result)
+    columns |= {
+        "headline": job.headline,
+        "result": result,
+        "recipe_words": _text(job.recipe_words),
+        "reusable": job.is_reusable,
+    }
+    return columns, pasted
 
 
-def _job(row: Row[Any]) -> Job:
+def _text(value: str | None) -> str | None:
+    """Text that every database takes: no half of a surrogate pair, no zero."""
+    return None if value is None else value.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def _add_configs(connection: Connection, pasted: dict[str, dict[str, Any]]) -> None:
+    _add(connection, configs, [{"hash": name, "config": config} for name, config in pasted.items()])
+
+
+def _add_events(connection: Connection, job_id: str, happened: Iterable[JobEvent]) -> None:
+    rows = [
+        {"job_id": job_id, "number": one.number, "event": one.event, "data": one.data, "at": one.at} for one in happened
+    ]
+    _add(connection, events, rows)
+
+
+def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Writes the rows that are not there yet: a write that seemed to fail may have been done all the same."""
+    if rows:
+        connection.execute(INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), rows)
+
+
+def _job(connection: Connection, which: Any) -> Job | None:
+    """The latest job of some, whole."""
+    row = connection.execute(select(jobs).where(which).order_by(jobs.c.number.desc()).limit(1)).first()
+    if row is None:
+        return None
+    wanted = hashes_in(row.question) | hashes_in(row.result)
+    found = connection.execute(select(configs).where(configs.c.hash.in_(wanted))).all() if wanted else []
+    kept = {config.hash: config.config for config in found}
     return Job(
         id=row.id,
         origin=row.origin,
         model=row.model,
-        asked=row.question,
+        asked=bring_back(row.question, kept) or {},
         fresh=row.fresh,
         time_limit_seconds=row.time_limit_seconds,
         key=row.key,
         created_at=row.created_at,
-        versions=row.versions,
-        machine=row.machine,
+        versions=row.versions or {},
+        machine=row.machine or {},
         state=row.state,
         started_at=row.started_at,
         finished_at=row.finished_at,
         error=row.error,
         error_kind=row.error_kind,
-        result=getattr(row, "result", None),
+        result=bring_back(row.result, kept),
     )
+
+
+def _listed(row: Row[Any]) -> ListedJob:
+    columns = dict(row._mapping)
+    return ListedJob(target_name=columns.pop("target"), **columns)

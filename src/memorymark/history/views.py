@@ -5,35 +5,35 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from memorymark.history import Job, JobEvent
+from memorymark.history import Job, JobEvent, ListedJob
 from memorymark.history.job import HEADLINE
 
 
-def summary(job: Job, headline: dict[str, Any] | None) -> dict[str, Any]:
+def summary(job: ListedJob) -> dict[str, Any]:
     """A job as lists show it."""
     return {
         "id": job.id,
         "state": job.state,
         "origin": job.origin,
-        "model_name": job.asked["request"]["model"],
+        "model_name": job.model_name,
         "target": job.target_name,
         "kind": job.kind,
-        "recipe_words": job.recipe_words(headline),
+        "recipe_words": job.recipe_words,
         "sample_words": job.sample_words,
-        "current_batch_size": job.asked["current_batch_size"],
+        "current_batch_size": job.current_batch_size,
         "created_at": iso_time(job.created_at),
         "started_at": iso_time(job.started_at) if job.started_at else None,
         "finished_at": iso_time(job.finished_at) if job.finished_at else None,
         "error": job.error,
         "error_kind": job.error_kind,
-        "headline": {name: headline.get(name) for name in HEADLINE} if headline else None,
+        "headline": {name: job.headline.get(name) for name in HEADLINE} if job.headline else None,
     }
 
 
 def whole(job: Job, position: int | None) -> dict[str, Any]:
     """A job with all there is to know."""
     return {
-        **summary(job, job.headline),
+        **summary(ListedJob.of(job)),
         "position": position,
         "question": job.asked,
         "versions": job.versions,

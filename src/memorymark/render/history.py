@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from memorymark.analysis import Analysis
-from memorymark.history import Job
+from memorymark.history import ListedJob
 from memorymark.render.terminal import make_console, make_table
 from memorymark.units import format_bytes
 
@@ -19,15 +19,15 @@ from memorymark.units import format_bytes
 SHOWN_OF_ID = 8
 
 
-def print_history(jobs: Sequence[tuple[Job, dict[str, Any] | None]]) -> None:
+def print_history(jobs: Sequence[ListedJob]) -> None:
     """A line for each job, the latest first."""
     console = make_console()
     if not jobs:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
         return
     table = make_table("id", "when", "training", "on", "max", "use", "speedup")
-    for job, headline in jobs:
-        numbers = headline or {}
+    for job in jobs:
+        numbers = job.headline or {}
         speedup = numbers.get("speedup")
         table.add_row(
             job.id[:SHOWN_OF_ID],
@@ -81,21 +81,21 @@ def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _training(job: Job, numbers: dict[str, Any]) -> str:
+def _training(job: ListedJob, numbers: dict[str, Any]) -> str:
     """What is trained and how; of advice also how it should be."""
-    sample, today, advised = job.sample_words, job.recipe_words(numbers), numbers.get("recommended_recipe")
+    sample, today, advised = job.sample_words, job.recipe_words, numbers.get("recommended_recipe")
     what = f"{job.model}, {sample}" if sample else job.model
     change = f" → {advised}" if advised and advised != today else ""
     return f"{what} · {today}{change}"
 
 
-def _place(job: Job) -> str:
+def _place(job: ListedJob) -> str:
     """What it is for, and how much of its memory may be used where that was limited."""
-    cap_bytes = job.asked["request"]["target"]["memory_cap_bytes"]
+    cap_bytes = job.memory_cap_bytes
     return f"{job.target_name}, {format_bytes(cap_bytes)} cap" if cap_bytes else job.target_name
 
 
-def _outcome(job: Job, numbers: dict[str, Any]) -> str:
+def _outcome(job: ListedJob, numbers: dict[str, Any]) -> str:
     """How the numbers came about, or why there are none."""
     if job.state == "done":
         nothing = "no change, " if job.kind == "advice" and numbers.get("recommended_batch_size") is None else ""

@@ -103,7 +103,7 @@ def add_job_routes(
         found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
         if model is not None and not found and not jobs.store.knows(model):
             read_name(model)  # a slip of the pen is answered with what was perhaps meant
-        page = [in_http_terms(views.summary(jobs.current(job), headline)) for job, headline in found[: query.limit]]
+        page = [in_http_terms(views.summary(jobs.current(job))) for job in found[: query.limit]]
         return success(jobs=page, next=page[-1]["id"] if len(found) > query.limit else None)
 
     @app.get(
