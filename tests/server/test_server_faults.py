@@ -4,12 +4,10 @@ import http.client
 import random
 import signal
 import sqlite3
-import subprocess
-import tempfile
 import threading
 import time
 import uuid
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -24,46 +22,10 @@ from faults_service import (
     workers,
 )
 
+from disks import filled, small_disk
 from processes import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-
-
-@contextmanager
-def small_disk():
-    """A file system of 8 MiB.
-
-    Not in pytest's own folder: where the tests are killed it stays, and the next run could not clear its folder.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="memorymark-small-disk-"))
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "memorymark-test", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    try:
-        if mounted.returncode:
-            pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
-        try:
-            yield folder
-        finally:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True)
-    finally:
-        folder.rmdir()
-
-
-@contextmanager
-def filled(disk):
-    """No byte is free on the disk."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                continue
-    try:
-        yield
-    finally:
-        filler.unlink()
 
 
 def assert_refused_for_now(service):
@@ -123,7 +85,7 @@ def test_a_job_that_ends_on_a_full_disk_is_written_when_there_is_room(server, di
         assert watcher.ended()["data"] == job["result"]
         health = server.now.health()
         assert health["status"] == "degraded"
-        assert "is the disk full?" in health["problem"]
+        assert "history" in health["problem"]
         assert_refused_for_now(server.now)
         assert server.now.job(before["id"]) == before
     wait_until(lambda: server.now.health()["status"] == "ok")

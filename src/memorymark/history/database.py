@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -120,19 +121,16 @@ class Database:
         if shutil.disk_usage(self.file.parent).free < LEAST_FREE_BYTES:
             raise HistoryError("the disk of the history is full, so that no new jobs can be taken; free some.")
 
-    def look_for_damage(self) -> None:
-        """Raises if the file of a SQLite database is damaged; looks again after a while, or after a bad surprise."""
+    def is_damaged(self) -> bool:
+        """Whether the file of a SQLite database is damaged; looks again after a while, or after a bad surprise."""
         if self.file is None or (time.monotonic() < self._look_again_at and not self._is_suspect):
-            return
+            return False
         start = time.monotonic()
-        try:
-            self._is_suspect = self._is_damaged()
-        finally:
-            self._look_again_at = time.monotonic() + (time.monotonic() - start) / LOOK_PART
-        if self._is_suspect:
-            raise HistoryError("the database of the history is damaged; restore the file from a copy of it.")
+        self._is_suspect = self._has_fault()
+        self._look_again_at = time.monotonic() + (time.monotonic() - start) / LOOK_PART
+        return self._is_suspect
 
-    def _is_damaged(self) -> bool:
+    def _has_fault(self) -> bool:
         """Whether SQLite finds a fault in the file; what could not be looked at in time counts as sound."""
         with self._told_in_a_sentence(), closing(self._open_file()) as connection:  # one that has read nothing yet
             is_late = threading.Event()
@@ -175,7 +173,14 @@ class Database:
 
     def _make_engine(self, **options: Any) -> Engine:
         try:
-            return create_engine(self.url, pool_size=20, max_overflow=20, pool_timeout=WAIT_SECONDS, **options)
+            return create_engine(
+                self.url,
+                pool_size=20,
+                max_overflow=20,
+                pool_timeout=WAIT_SECONDS,
+                json_deserializer=_document,
+                **options,
+            )
         except (NoSuchModuleError, ModuleNotFoundError) as error:
             backend = self.url.get_backend_name()
             raise UsageError(f"there is no driver for {backend} here ({error}); install one, or use SQLite.") from None
@@ -210,10 +215,10 @@ class Database:
         return connection
 
     def _open_as(self, how: str, kind: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
-        path = quote(os.path.abspath(self.file or ""))
+        assert self.file is not None  # noqa: S101 - only files are opened
         # Begin and commit are SQLAlchemy's, so that tables change in transactions too.
         return sqlite3.connect(
-            f"file:{path}?{how}",
+            f"file:{quote(str(self.file.resolve()))}?{how}",
             uri=True,
             factory=kind,
             timeout=WAIT_SECONDS,
@@ -224,7 +229,7 @@ class Database:
     def _is_frozen(self) -> bool:
         """Whether all there is lies in the file, which nobody can change now: the disk is read-only or full."""
         assert self.file is not None  # noqa: S101 - only files are opened
-        waiting = Path(f"{os.path.realpath(self.file)}-wal")
+        waiting = Path(f"{self.file.resolve()}-wal")
         try:
             self.require_room()
         except HistoryError:
@@ -241,10 +246,10 @@ class Database:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.file or "")
+            found = self.file.stat() if self.file is not None else None
         except OSError:
-            return None
-        return found.st_dev, found.st_ino
+            found = None
+        return (found.st_dev, found.st_ino) if found is not None else None
 
     @property
     def _place(self) -> str:
@@ -270,6 +275,14 @@ class Database:
             ):
                 self._is_suspect = True
             raise HistoryError(sentence) from error
+
+
+def _document(text: str) -> Any:
+    """JSON as it is read; what is none is nothing, so that one damaged record does not cost the others."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 class _FrozenConnection(sqlite3.Connection):

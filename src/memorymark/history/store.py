@@ -76,46 +76,33 @@ class Store:
         """A connection of its own, without a transaction, for what outlives one."""
         return self._database.connection()
 
-    def check(self) -> None:
-        """Raises, with a sentence for everyone, if the history is damaged or cannot be written."""
+    def require_room(self) -> None:
+        """Raises, with a sentence for everyone, if nothing can be written; does not touch the database."""
         self._database.require_room()
-        self._database.look_for_damage()
+
+    def damage(self) -> str | None:
+        """What is wrong with what is there, in a sentence for everyone; raises where it cannot be read at all."""
+        if self._database.is_damaged():
+            return "the database of the history is damaged; restore its file from a copy."
         with self._database.reading() as connection:
             for table in (jobs, events, configs):
                 connection.execute(select(table).limit(1)).first()
+        return None
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a job that is not there yet."""
-        question, pasted = put_away(job.asked)
-        row = {
-            "id": job.id,
-            "origin": job.origin,
-            "model": _text(job.model),
-            "target": _text(job.target_name),
-            "key": job.key,
-            "question": question,
-            "fresh": job.fresh,
-            "time_limit_seconds": job.time_limit_seconds,
-            "created_at": job.created_at,
-            "versions": job.versions,
-            "machine": job.machine,
-            "model_name": _text(job.model_name),
-            "kind": job.kind,
-            "recipe_words": _text(job.recipe_words),
-            "sample_words": _text(job.sample_words),
-            "current_batch_size": job.current_batch_size,
-            "memory_cap_bytes": job.memory_cap_bytes,
-        }
-        changes, also_pasted = _changing(job)
         with self._database.writing() as connection:
+            question, pasted = put_away(job.asked)
+            changes, also_pasted = _changing(job)
             _add_configs(connection, {**pasted, **also_pasted})
-            connection.execute(insert(jobs).values({**row, "headline": None, "result": None, **changes}))
+            row = {**_staying(job), "question": question, "headline": None, "result": None, **changes}
+            connection.execute(insert(jobs).values(row))
             _add_events(connection, job.id, happened)
 
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes what has changed about a job and what has happened to it; to write the same again changes nothing."""
-        changes, pasted = _changing(job)
         with self._database.writing() as connection:
+            changes, pasted = _changing(job)
             _add_configs(connection, pasted)
             found = connection.execute(update(jobs).where(jobs.c.id == job.id).values(**changes))
             if found.rowcount:  # else somebody has deleted it from the database
@@ -186,6 +173,28 @@ class Store:
         """How many jobs there are."""
         with self._database.reading() as connection:
             return connection.scalar(select(func.count()).select_from(jobs)) or 0
+
+
+def _staying(job: Job) -> dict[str, Any]:
+    """The columns that stay as they were when the job was asked for, but for its question."""
+    return {
+        "id": job.id,
+        "origin": job.origin,
+        "model": _text(job.model),
+        "target": _text(job.target_name),
+        "key": job.key,
+        "fresh": job.fresh,
+        "time_limit_seconds": job.time_limit_seconds,
+        "created_at": job.created_at,
+        "versions": job.versions,
+        "machine": job.machine,
+        "model_name": _text(job.model_name),
+        "kind": job.kind,
+        "recipe_words": _text(job.recipe_words),
+        "sample_words": _text(job.sample_words),
+        "current_batch_size": job.current_batch_size,
+        "memory_cap_bytes": job.memory_cap_bytes,
+    }
 
 
 def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

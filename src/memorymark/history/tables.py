@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -21,29 +18,8 @@ from sqlalchemy import (
     false,
     true,
 )
-from sqlalchemy.engine import Dialect
 
 metadata = MetaData()
-
-
-class Document(JSON):
-    """JSON; what is none reads as nothing, so that one damaged record does not cost the others."""
-
-    cache_ok = True
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Reads what the database gives."""
-        read = super().result_processor(dialect, coltype)  # type: ignore[no-untyped-call]
-        if read is None:
-            return None
-
-        def read_if_it_is_one(value: Any) -> Any:
-            try:
-                return read(value)
-            except (ValueError, TypeError, RecursionError):
-                return None
-
-        return read_if_it_is_one
 
 
 jobs = Table(
@@ -56,7 +32,7 @@ jobs = Table(
     Column("target", Text, nullable=False),
     Column("state", String(16), nullable=False),
     Column("key", String(64), nullable=False),
-    Column("question", Document, nullable=False),
+    Column("question", JSON, nullable=False),
     Column("fresh", Boolean, nullable=False, server_default=false()),
     Column("time_limit_seconds", Float),
     Column("created_at", Float, nullable=False),
@@ -64,10 +40,10 @@ jobs = Table(
     Column("finished_at", Float),
     Column("error", Text),
     Column("error_kind", String(32)),
-    Column("headline", Document),
-    Column("result", Document),
-    Column("versions", Document, nullable=False),
-    Column("machine", Document, nullable=False),
+    Column("headline", JSON),
+    Column("result", JSON),
+    Column("versions", JSON, nullable=False),
+    Column("machine", JSON, nullable=False),
     # What lists show of the question, so that they need not read it.
     Column("model_name", Text, nullable=False, server_default=""),
     Column("kind", String(16), nullable=False, server_default="analysis"),
@@ -88,7 +64,7 @@ events = Table(
     Column("job_id", String(32), ForeignKey("jobs.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("event", String(16), nullable=False),
-    Column("data", Document, nullable=False),
+    Column("data", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
 
@@ -97,5 +73,5 @@ configs = Table(
     "configs",
     metadata,
     Column("hash", String(64), primary_key=True),
-    Column("config", Document, nullable=False),
+    Column("config", JSON, nullable=False),
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memorymark import errors
-from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerError, WorkerLostError
 
 # Without the working directory on the path: a random.py lying there must not stand in for Python's own.
 START_WORKER = """
@@ -44,6 +44,7 @@ class WorkerProcess:
             encoding="utf-8",
         )
         self._is_killed = False
+        self._is_interrupted = threading.Event()
         self._answers: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -56,14 +57,14 @@ class WorkerProcess:
             self.process.stdin.flush()
             line = self._answers.get(timeout=time_limit_seconds)
         except queue.Empty:
-            raise WorkerError(
+            raise WorkerLostError(
                 f"the worker did not answer within {time_limit_seconds:g} s and was stopped; "
                 "raise --time-limit if starting or the step is really that slow."
             ) from None
         except BrokenPipeError:
             line = None
         if line is None:
-            raise WorkerError(self._epitaph())
+            raise WorkerLostError(self._epitaph())
         try:
             answer = json.loads(line)
         except ValueError:
@@ -72,9 +73,27 @@ class WorkerProcess:
 
     def interrupt(self) -> None:
         """Ends the worker and whatever it started; whoever waits for its answer hears that it is gone."""
+        self._is_interrupted.set()  # first: the process takes a moment to die, and nobody may use it meanwhile
         if self.process.returncode is None:  # else its process id may be somebody else's by now
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it may be asked anything more: nobody has ended it, and its pipe is open."""
+        if self._is_killed or self._is_interrupted.is_set():
+            return False
+        return self.process.poll() is None and self._reader.is_alive()
+
+    def answers(self, time_limit_seconds: float) -> bool:
+        """Whether it is there: one that was killed a moment ago may look alive until it is asked."""
+        if not self.is_fit:
+            return False
+        try:
+            self.call("load", {}, time_limit_seconds)
+        except WorkerError:
+            return False
+        return self.is_fit
 
     def kill(self) -> None:
         """Ends the worker and whatever it started, and waits until the device has its memory back."""
@@ -142,7 +161,9 @@ class KeptWorkers:
 
     def take(self) -> WorkerProcess:
         """The worker that was used before, or another one."""
-        if self._kept is None or self._kept.process.poll() is not None:
+        if self._kept is not None and not self._kept.is_fit:
+            self.close()
+        if self._kept is None:
             self._kept = self._workers.take()
         return self._kept
 

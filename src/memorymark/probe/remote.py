@@ -70,7 +70,11 @@ class RemoteProbe:
 
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
-        self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu))
+        self._request = replace(self._request, target=replace(self._request.target, gpu=gpu))
+        if self._worker is None:
+            self._open()
+        else:
+            self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu))
 
     def reshape(self, seq_len: int) -> None:
         """Goes on with samples of another length, with the model that is there."""

@@ -26,8 +26,7 @@ def add_fact_routes(app: OpenAPI, jobs: Jobs, metrics: Metrics, device_kind: str
     @app.get("/health", tags=[FACTS], responses=answers(ok=schemas.Health), summary="How the service is")
     def health() -> Response:
         status, gpus = jobs.status(), nvml.gpus() if device_kind == "cuda" else []
-        failed = [worker["name"] for worker in status["workers"] if worker["state"] == "failed"]
-        problem = _problem(status.pop("unsaved"), failed, is_disk_full=jobs.store.is_disk_full)
+        problem = jobs.problem
         return jsonify(
             status="degraded" if problem else "ok",
             problem=problem,
@@ -57,13 +56,3 @@ def add_fact_routes(app: OpenAPI, jobs: Jobs, metrics: Metrics, device_kind: str
 
 
 METRICS = {"description": "Counters", "content": {"text/plain": {"schema": {"type": "string"}}}}
-
-
-def _problem(unsaved: int, failed_workers: list[str], *, is_disk_full: bool) -> str | None:
-    if is_disk_full and not unsaved:
-        return "the disk of the history is full, so that no new jobs can be taken; free some."
-    if unsaved:
-        return f"what happened to {unsaved} of the jobs cannot be written to the history; is the disk full?"
-    if failed_workers:
-        return f"no worker starts for {', '.join(failed_workers)}; run `memorymark doctor` there."
-    return None

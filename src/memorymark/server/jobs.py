@@ -6,15 +6,25 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from memorymark.errors import NotAllowedError, QueueFullError, StoppedError, UsageError
-from memorymark.history import Job, JobEvent, Store, new_job
+from memorymark.errors import (
+    HistoryError,
+    MemoryMarkError,
+    NotAllowedError,
+    QueueFullError,
+    StoppedError,
+    UnwritableError,
+    UsageError,
+)
+from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.question import Question
-from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane, ended
-from memorymark.server.live_job import LiveJob, with_result
+from memorymark.server.history_watch import HistoryWatch
+from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane
+from memorymark.server.live_job import LiveJob, ended, with_result
 from memorymark.target import default_gpu_target
 
 log = logging.getLogger(__name__)
@@ -44,31 +54,25 @@ class Jobs:
         self._live: dict[str, LiveJob] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
+        self._history = HistoryWatch(store)
+        # What an earlier server left is put in order when the history can be read; our own jobs are not of those.
+        self._has_taken_over = False
+        self._own: set[str] = set()
+        self._arriving = 0
+        self._caretaker = threading.Thread(target=self._look_after_history, name="history", daemon=True)
         self.ended: Counter[str] = Counter()
         for lane in lanes:
             lane.line = self
 
     def start(self) -> None:
         """Puts what an earlier server left behind in order, and starts to work."""
-        for job in self.store.unfinished():
-            live = LiveJob(job, self.store, max_seconds=self._max_seconds)
-            live.resume()
-            if job.state == "running":
-                live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
-                continue
-            try:
-                self._require_permission(live.question)
-                self._require_lane(live.question)
-            except UsageError as error:  # the catalogs or the devices are not those of the earlier server
-                live.tell("error", **ended("failed", "usage", str(error)))
-                continue
-            self._live[job.id] = live
-            self._line.append(live)
+        self._take_over()
+        self._history.look()
         for lane in self.lanes:
             lane.start()
             if lane.device != "cpu":  # where few measure, and a worker takes half a gigabyte
                 lane.workers.prepare()
-        threading.Thread(target=self._save_what_could_not_be, daemon=True).start()
+        self._caretaker.start()
 
     def stop(self) -> None:
         """Ends what runs and marks it so; what waits is kept for the next start."""
@@ -80,11 +84,11 @@ class Jobs:
                 lane.running.lease.stop(SHUTDOWN)
         for lane in self.lanes:
             lane.workers.stop()
-        for lane in self.lanes:
-            if lane.ident is not None:
-                lane.join(STOP_SECONDS)
+        for thread in (*self.lanes, self._caretaker):
+            if thread.ident is not None:
+                thread.join(STOP_SECONDS)
+        self._save_what_could_not_be()
         for live in list(self._live.values()):
-            live.save()
             live.wake()
 
     @property
@@ -99,17 +103,44 @@ class Jobs:
         if not fresh and (known := self.store.answered(job.key)) is not None:
             return Submitted(known, is_new=False)
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
+        with self._place_in_line(job.id):
+            self._write_down(live)
+            with self._changed:
+                self._live[job.id] = live
+                self._line.append(live)
+                self._changed.notify_all()
+        if self.is_stopping:  # it is written, and goes on with the next start
+            live.wake()
+        log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
+        return Submitted(job, is_new=True)
+
+    @contextmanager
+    def _place_in_line(self, job_id: str) -> Iterator[None]:
+        """Room in the line while a job is written, which may take a while and must keep nobody else waiting."""
         with self._changed:
             if self.is_stopping:
                 raise StoppedError("the service is shutting down; ask again in a moment.")
-            if len(self._line) >= self.queue_size:
-                raise QueueFullError(f"{len(self._line)} jobs are waiting and no more are taken; ask again later.")
+            waiting = len(self._line) + self._arriving
+            if waiting >= self.queue_size:
+                raise QueueFullError(f"{waiting} jobs are waiting and no more are taken; ask again later.")
+            self._arriving += 1
+            if not self._has_taken_over:
+                self._own.add(job_id)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._arriving -= 1
+
+    def _write_down(self, live: LiveJob) -> None:
+        try:
             live.add()
-            self._live[job.id] = live
-            self._line.append(live)
-            self._changed.notify_all()
-        log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
-        return Submitted(job, is_new=True)
+        except UnwritableError:
+            log.exception("a question cannot be written")
+            raise UsageError("the history cannot keep this question; look for text in it that is none.") from None
+        except HistoryError as error:
+            self._history.failed(error)
+            raise
 
     def get(self, job_id: str) -> Job | None:
         """The job with this id, as it is now."""
@@ -126,10 +157,10 @@ class Jobs:
             ahead = takewhile(lambda live: live.job.id != job_id, self._line)
             return 1 + sum(any(lane.accepts(live.question) for lane in lanes) for live in ahead)
 
-    def current(self, job: Job) -> Job:
+    def current(self, job: ListedJob) -> ListedJob:
         """The job as it is now, which may not be written yet."""
         live = self._live.get(job.id)
-        return live.job if live is not None else job
+        return ListedJob.of(live.job) if live is not None else job
 
     def cancel(self, job_id: str) -> Job | None:
         """Stops a job that waits or runs; one that is finished stays as it is."""
@@ -156,8 +187,8 @@ class Jobs:
         live = self._live.get(job.id)
         if live is not None:
             return live.events(after)
-        ended = self.store.job(job.id) or job
-        return [with_result(event, ended) for event in self.store.events(job.id, after)]
+        as_ended = self.store.job(job.id) or job
+        return [with_result(event, as_ended) for event in self.store.events(job.id, after)]
 
     def watch(self, job: Job, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, an empty list whenever nothing came for a while; ends with the job or the service."""
@@ -180,8 +211,50 @@ class Jobs:
                 "limit": self.queue_size,
             },
             "workers": [_lane_status(lane) for lane in self.lanes],
-            "unsaved": sum(not live.is_saved for live in list(self._live.values())),
         }
+
+    @property
+    def problem(self) -> str | None:
+        """What somebody should look at, in one sentence; told without a look at the database."""
+        if self._history.problem is not None:
+            return self._history.problem
+        unsaved = sum(not live.is_saved for live in list(self._live.values()))
+        if unsaved:
+            return f"what happened to {unsaved} of the jobs cannot be written to the history yet; the log says why."
+        failed = [lane.name for lane in self.lanes if lane.running is None and lane.workers.state == "failed"]
+        return f"no worker starts for {', '.join(failed)}; run `memorymark doctor` there." if failed else None
+
+    def _take_over(self) -> None:
+        """Puts what an earlier server left in order; if the history cannot be read now, that is tried again."""
+        try:
+            for job in self.store.unfinished():
+                if job.id not in self._own and job.id not in self._live:
+                    self._resume(job)
+        except HistoryError as error:
+            self._history.failed(error)
+        else:
+            self._has_taken_over = True
+            self._own.clear()
+
+    def _resume(self, job: Job) -> None:
+        live = LiveJob(job, self.store, max_seconds=self._max_seconds)
+        live.resume()
+        if job.state == "running":
+            live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
+        else:
+            try:
+                self._require_permission(live.question)
+                self._require_lane(live.question)
+            except UsageError as error:  # the catalogs or the devices are not those of the earlier server
+                live.tell("error", **ended("failed", "usage", str(error)))
+            except MemoryMarkError as error:
+                live.tell("error", **ended("failed", "internal", str(error)))
+        with self._changed:
+            if not live.is_saved or not live.job.is_finished:
+                self._live[job.id] = live
+            if not live.job.is_finished:
+                self._line.append(live)
+                self._changed.notify_all()
 
     def _resolved(self, question: Question) -> Question:
         """The question for a device that is here, or else for a GPU to predict for."""
@@ -235,12 +308,25 @@ class Jobs:
         with self._changed:
             self._changed.notify_all()
 
-    def _save_what_could_not_be(self) -> None:
-        """A full disk must not cost an answer: it is written as soon as there is room."""
+    def _look_after_history(self) -> None:
+        """A full disk must cost no answer and leave no job behind: all is made good as soon as there is room."""
         while not self._stopping.wait(RETRY_SECONDS):
-            for live in list(self._live.values()):
-                if not live.is_saved and live.save() and live.job.is_finished:
-                    self._live.pop(live.job.id, None)
+            try:
+                if not self._has_taken_over:
+                    self._take_over()
+                self._save_what_could_not_be()
+                self._history.look()
+            except Exception:  # it must live: the next round may be fine
+                log.exception("the history could not be looked after")
+
+    def _save_what_could_not_be(self) -> None:
+        for live in list(self._live.values()):
+            if live.is_saved:
+                continue
+            if not live.save():
+                return  # nor can the others be
+            if live.job.is_finished:
+                self._live.pop(live.job.id, None)
 
 
 def _lane_status(lane: Lane) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from memorymark import engine
-from memorymark.errors import MemoryMarkError, StoppedError
+from memorymark.errors import HistoryError, MemoryMarkError, StoppedError
 from memorymark.events import Event
 from memorymark.history import Job
-from memorymark.history.job import ErrorKind, State, error_kind
+from memorymark.history.job import error_kind
 from memorymark.question import Question
-from memorymark.server.live_job import LiveJob
+from memorymark.server.live_job import LiveJob, ended
 from memorymark.server.warm_workers import Lease, WarmWorkers
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,10 @@ class Lane(threading.Thread):
     def _work(self, job: LiveJob) -> None:
         job.tell("state", {"state": "running"}, state="running", started_at=time.time())
         log.info("job started", extra={"job": job.job.id, "lane": self.name})
-        known = self.line.answered(job)
+        try:
+            known = self.line.answered(job)
+        except HistoryError:  # then it is worked out
+            known = None
         if known is not None:
             job.tell("stage", {"stage": "start", "message": f"job {known.id} has just answered the same"})
             job.tell("result", {}, state="done", result=known.result, finished_at=time.time())
@@ -130,14 +133,3 @@ def _tell(job: LiveJob, lease: Lease, event: Event) -> None:
         raise StoppedError(lease.stopped)
     facts = event.to_dict()
     job.tell(facts.pop("event"), facts)
-
-
-def ended(state: State, kind: ErrorKind | None, sentence: str) -> dict[str, Any]:
-    """What is told of a job that ended without an answer, and how its record changes."""
-    return {
-        "data": {"state": state, "error": sentence, "error_kind": kind},
-        "state": state,
-        "error": sentence,
-        "error_kind": kind,
-        "finished_at": time.time(),
-    }

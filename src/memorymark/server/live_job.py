@@ -10,12 +10,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from memorymark.errors import HistoryError
+from memorymark.errors import HistoryError, UnwritableError
 from memorymark.history import Job, JobEvent, Store
+from memorymark.history.job import ErrorKind, State
 from memorymark.question import Question
 from memorymark.server.warm_workers import Lease
 
 log = logging.getLogger(__name__)
+
+UNWRITTEN = "what happened to this job cannot be written to the history; the log of the service says why."
 
 
 class LiveJob:
@@ -26,6 +29,8 @@ class LiveJob:
         self.time_limit_seconds = min(job.time_limit_seconds or max_seconds, max_seconds)
         self.lease = Lease()
         self._store = store
+        # Apart: whoever looks or listens does not wait for a write.
+        self._writing = threading.Lock()
         self._changed = threading.Condition(threading.RLock())
         self._events: list[JobEvent] = []
         self._unsaved: list[JobEvent] = []
@@ -48,36 +53,38 @@ class LiveJob:
         self._events = self._store.events(self.job.id)
 
     def tell(self, event: str, data: dict[str, Any], **changes: Any) -> None:
-        """Something happened, and with it some fields of the job changed."""
-        with self._changed:
-            changed = replace(self.job, **changes)
-            happened = self._next_event(event, data)
+        """Something happened, and with it some fields of the job changed; after its end nothing happens to a job."""
+        with self._writing:
+            if self.job.is_finished:
+                return
+            changed, happened = replace(self.job, **changes), self._next_event(event, data)
             self._unsaved.append(happened)
-            self._save(changed)
-            self.job = changed
-            self._events.append(happened)
-            self._changed.notify_all()
+            if self.is_saved and not self._can_be_written(changed):
+                self._fail_unwritten()
+                return
+            self._show(changed, happened)
 
     def save(self) -> bool:
         """Tries again to write what could not be written."""
-        with self._changed:
-            self._save(self.job)
+        with self._writing:
+            if not self.is_saved and not self._can_be_written(self.job):
+                self._fail_unwritten()
             return self.is_saved
 
     def events(self, after: int = 0) -> list[JobEvent]:
         """What has happened after the event with this number."""
         with self._changed:
-            return [with_result(event, self.job) for event in self._events[max(after, 0) :]]
+            return [with_result(event, self.job) for event in self._events if event.number > after]
 
     def watch(self, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
         """Events as they come, and an empty list whenever nothing came for a while; ends with the job."""
         is_over = False
         while not is_over:
             with self._changed:
-                if len(self._events) <= after and not self.job.is_finished:
+                if not self.events(after) and not self.job.is_finished:
                     self._changed.wait(heartbeat_seconds)
                 happened, is_over = self.events(after), self.job.is_finished
-            after += len(happened)
+            after = happened[-1].number if happened else after
             yield happened
 
     def wake(self) -> None:
@@ -93,19 +100,51 @@ class LiveJob:
             return self.job
 
     def _next_event(self, event: str, data: dict[str, Any]) -> JobEvent:
-        return JobEvent(len(self._events) + 1, event, data, time.time())
+        number = self._events[-1].number + 1 if self._events else 1
+        return JobEvent(number, event, data, time.time())
 
-    def _save(self, job: Job) -> None:
-        if self.is_saved and not self._unsaved:
-            return
+    def _show(self, job: Job, happened: JobEvent) -> None:
+        with self._changed:
+            self.job = job
+            self._events.append(happened)
+            self._changed.notify_all()
+
+    def _can_be_written(self, job: Job) -> bool:
+        """Writes the job and what is unsaved, now or later; false if no later try can help either."""
         try:
             self._store.save(job, self._unsaved)
+        except UnwritableError:
+            log.exception("a job cannot be written", extra={"job": job.id})
+            return False
         except HistoryError as error:
             if self.is_saved:
-                log.warning("what happened cannot be written: %s", error, extra={"job": self.job.id})
+                log.warning("what happened cannot be written: %s", error, extra={"job": job.id})
             self.is_saved = False
         else:
             self._unsaved, self.is_saved = [], True
+        return True
+
+    def _fail_unwritten(self) -> None:
+        """Ends the job with what can be written for certain; its own fault must not be the service's for ever."""
+        self.lease.stop(UNWRITTEN)
+        outcome = ended("failed", "internal", UNWRITTEN)
+        happened = self._next_event("error", outcome.pop("data"))
+        job = replace(self.job, **{**outcome, "result": None})
+        self._unsaved = [happened]
+        if not self._can_be_written(job):
+            self._unsaved, self.is_saved = [], True  # the next start of the service puts it in order
+        self._show(job, happened)
+
+
+def ended(state: State, kind: ErrorKind | None, sentence: str) -> dict[str, Any]:
+    """What is told of a job that ended without an answer, and how its record changes."""
+    return {
+        "data": {"state": state, "error": sentence, "error_kind": kind},
+        "state": state,
+        "error": sentence,
+        "error_kind": kind,
+        "finished_at": time.time(),
+    }
 
 
 def with_result(event: JobEvent, job: Job) -> JobEvent:

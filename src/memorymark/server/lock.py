@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
 from memorymark.errors import UsageError
 from memorymark.history import Store
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 # Any number will do, if everyone uses the same.
 ADVISORY_LOCK = 5_001_5001
@@ -22,15 +28,8 @@ def only_server(store: Store) -> Iterator[None]:
         "another server already works on this history; stop it, or give this one its own with --database."
     )
     if store.file is not None:
-        lock = FileLock(f"{store.file}.server-lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise refusal from None
-        try:
+        with _only_server_of(store.file, refusal):
             yield
-        finally:
-            lock.release()
         return
     with store.connection() as connection:
         if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_LOCK}):
@@ -39,3 +38,39 @@ def only_server(store: Store) -> Iterator[None]:
             yield
         finally:
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
+
+
+@contextmanager
+def _only_server_of(file: Path, refusal: UsageError) -> Iterator[None]:
+    """Holds a file, whichever of its names it was given by."""
+    if file.stat().st_nlink > 1:
+        raise UsageError(
+            f"{file} has another name (a hard link), and SQLite keeps what it writes beside only one of them; remove "
+            "the other, or use a symbolic link."
+        )
+    path = Path(f"{file.resolve()}.server-lock")
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise refusal from None
+    except OSError:  # a disk that is read-only or full
+        with _existing_lock(path, refusal):
+            yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _existing_lock(path: Path, refusal: UsageError) -> Iterator[None]:
+    """Holds the lock's file as it is; where no server ever made one, there are no jobs of a server either."""
+    with ExitStack() as held:
+        if path.exists() and fcntl is not None:
+            try:
+                fcntl.flock(held.enter_context(path.open("rb")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise refusal from None
+        yield

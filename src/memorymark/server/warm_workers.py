@@ -13,6 +13,8 @@ from memorymark.probe.process import WorkerProcess
 
 LOAD_SECONDS = 300.0
 LOOK_UP_SECONDS = 0.1
+# A worker that waits and is asked whether it is there says so in milliseconds, or on a busy host in a second.
+ANSWER_SECONDS = 5.0
 # A worker that could not start is tried again after this long, so that a lane gets well without a job.
 RETRY_SECONDS = 10.0
 # After this many jobs a worker is replaced, so that what a model leaks cannot add up.
@@ -66,15 +68,15 @@ class WarmWorkers:
             if failed_before:
                 continue  # that was somebody else's bad luck
             worker = ready.result()
-            if worker.process.poll() is None:
+            if worker.answers(ANSWER_SECONDS):
                 self._used += 1
                 return worker
-            worker.kill()  # it died while it waited, so a fresh one is due
+            worker.kill()  # it died or hung while it waited, so a fresh one is due
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Keeps the worker for the next time, or ends it."""
         with self._lock:
-            is_fit = self._reuse and self._used < self._uses and worker.process.poll() is None
+            is_fit = self._reuse and self._used < self._uses and worker.is_fit
             if is_fit and not self.is_stopped and self._ready is None:
                 self._ready = Future()
                 self._ready.set_result(worker)

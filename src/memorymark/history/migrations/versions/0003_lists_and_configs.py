@@ -1,6 +1,7 @@
 """What lists show has columns of its own, and configs are kept once."""
 
 import json
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -51,7 +52,7 @@ def upgrade() -> None:
         connection.execute(sa.update(jobs).where(jobs.c.number == number).values(**columns))
 
 
-def _columns(row: sa.Row) -> tuple[dict, dict] | None:
+def _columns(row: sa.Row[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The columns of a job and the configs in its documents; ``None`` where these cannot be read."""
     try:
         asked, result = json.loads(row.question), json.loads(row.result) if row.result else None
@@ -66,7 +67,7 @@ def _columns(row: sa.Row) -> tuple[dict, dict] | None:
             machine={},
             result=result,
         )
-        columns = {
+        columns: dict[str, Any] = {
             "model_name": job.model_name,
             "kind": job.kind,
             "recipe_words": job.recipe_words,
