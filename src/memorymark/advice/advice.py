@@ -24,6 +24,9 @@ SAME_BATCH = 0.1
 AS_FAST = 0.985
 
 
+NOTHING = "Nothing is worth changing"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One way to train: the changes to today's recipe, by id, and what they lead to.
@@ -124,7 +127,20 @@ class Refused:
     @property
     def title(self) -> str:
         """The changes in a few words."""
-        return " + ".join(CHANGES[change].title for change in self.changes) or "today's recipe"
+        return _titles(self.changes)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Changes that could not be looked at, or not to the end, because a worker was lost, and how."""
+
+    changes: tuple[str, ...]
+    reason: str
+
+    @property
+    def title(self) -> str:
+        """The changes in a few words."""
+        return _titles(self.changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +148,7 @@ class Advice(Shown):
     """What to change about a training, the best first.
 
     ``request`` is today's training, ``predicted`` and ``measured`` are trials of it at today's batch: ``None`` where
-    that was not tried, or does not fit.
+    that was not tried, or does not fit. ``faults`` are what is missing: asked again, the advice may be another.
     """
 
     request: Request
@@ -140,6 +156,7 @@ class Advice(Shown):
     current_batch_size: int
     options: tuple[Option, ...]
     refused: tuple[Refused, ...] = ()
+    faults: tuple[Fault, ...] = ()
     predicted: Trial | None = None
     measured: Trial | None = None
     margin: float
@@ -156,6 +173,11 @@ class Advice(Shown):
     def today(self) -> Trial | None:
         """Today's training: the measured trial where there is one."""
         return self.measured or self.predicted
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a fault kept something from being looked at."""
+        return bool(self.faults)
 
     @property
     def ranked(self) -> list[Option]:
@@ -257,9 +279,10 @@ class Advice(Shown):
         if best is None:
             first = next(iter(self.ranked), None)
             gain = self.gain(first) if first else None
+            nothing = "Nothing of what could be looked at is worth changing" if self.faults else NOTHING
             if gain is None or gain < 1:
-                return "Nothing is worth changing."
-            return f"Nothing is worth changing: the best of {len(self.options)} ways gains {100 * (gain - 1):.0f} %."
+                return f"{nothing}."
+            return f"{nothing}: the best of {len(self.options)} ways gains {100 * (gain - 1):.0f} %."
         if not self.fits_today:
             return f"The least change that makes it fit: {best.title}."
         gain = self.gain(best) or 0.0
@@ -293,6 +316,8 @@ class Advice(Shown):
             },
             "options": [self._option(option) for option in self.ranked],
             "refused": [{**asdict(one), "changes": list(one.changes), "title": one.title} for one in self.refused],
+            "incomplete": self.incomplete,
+            "faults": [{**asdict(one), "changes": list(one.changes), "title": one.title} for one in self.faults],
             "margin": self.margin,
             "usage": self.usage.to_dict(),
             "price": self.price.to_dict() if self.price else None,
@@ -337,12 +362,17 @@ class Advice(Shown):
             current_batch_size=data["current_batch_size"],
             options=tuple(Option.from_dict(option) for option in data["options"]),
             refused=tuple(Refused(tuple(one["changes"]), one["why"]) for one in data["refused"]),
+            faults=tuple(Fault(tuple(one["changes"]), one["reason"]) for one in data.get("faults", ())),
             margin=data["margin"],
             usage=Usage(**data["usage"]),
             price=Price(**data["price"]) if data["price"] else None,
             seconds=data["seconds"],
             **today,
         )
+
+
+def _titles(changes: tuple[str, ...]) -> str:
+    return " + ".join(CHANGES[change].title for change in changes) or "today's recipe"
 
 
 def _ratio(then: Trial, now: Trial) -> float | None:

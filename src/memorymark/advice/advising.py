@@ -10,7 +10,7 @@ from memorymark.advice.confirming import Confirming
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import Screening
 from memorymark.analyzing import price_of
-from memorymark.errors import DoesNotFitError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerLostError
 from memorymark.events import OnEvent
 from memorymark.question import Question
 from memorymark.site import Site
@@ -44,6 +44,7 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         current_batch_size=question.current_batch_size,
         options=tuple(options),
         refused=tuple(inquiry.refused),
+        faults=tuple(inquiry.faults),
         predicted=now if now and now.source == "predicted" else None,
         measured=measured,
         margin=question.margin,
@@ -64,7 +65,10 @@ def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial 
     return True
 
 
-def _nothing_fits(inquiry: Inquiry) -> DoesNotFitError:
+def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
+    if inquiry.faults:  # one of them might have fitted
+        first = inquiry.faults[0]
+        return WorkerLostError(f"no way to fit was found, but {first.title} could not be looked at: {first.reason}")
     name, capacity = inquiry.question.request.entry.name, format_bytes(inquiry.info.capacity_bytes)
     tried = [one for one in inquiry.refused if one.why.startswith("does not fit")]
     last = (tried or inquiry.refused)[-1]  # the greatest change of all

@@ -10,7 +10,7 @@ from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.changes import level_of
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import split
-from memorymark.errors import DoesNotFitError, UsageError, WorkerError
+from memorymark.errors import DoesNotFitError, UsageError, WorkerError, WorkerLostError
 from memorymark.probe import Probe
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -42,7 +42,7 @@ class Confirming:
         Where a run of today's training disproves that it fits, both are ``None``.
         """
         try:
-            measured = self._measure_today() if now is not None else None
+            measured = self._inquiry.retried(self._measure_today) if now is not None else None
             if now is not None and measured is None:
                 now, options = None, self._with_smaller_batch(options)
             return now, measured, self._confirmed(options, fits_today=now is not None)
@@ -109,7 +109,10 @@ class Confirming:
         """The option as it runs; ``None``, and the reason kept, if it does not."""
         self._inquiry.tell("confirm", f"running {option.title}")
         try:
-            trial = self._best_trial(option)
+            trial = self._inquiry.retried(lambda: self._best_trial(option))
+        except WorkerLostError as error:
+            self._inquiry.miss(option.changes, error)
+            return None
         except FAILURES as error:
             self._inquiry.refuse(option.changes, str(error).partition("\n")[0])
             return None
@@ -148,10 +151,17 @@ class Confirming:
 
     def run_at(self, option: Option, batch_size: int) -> Trial | None:
         """A run of the option at another size; ``None`` if that does not work, which takes nothing from the option."""
-        try:
+
+        def look() -> Trial | None:
             with self._running(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 return trial if self._is_safe(trial, probe) else None
+
+        try:
+            return self._inquiry.retried(look)
+        except WorkerLostError as error:
+            self._inquiry.miss(option.changes, error)
+            return None
         except FAILURES:
             return None
 
@@ -168,8 +178,12 @@ class Confirming:
         return self._prediction(option, batch_size)
 
     def _prediction(self, option: Option, batch_size: int) -> Trial | None:
-        with self._inquiry.opened(self._inquiry.screened(self._inquiry.request_of(option))) as probe:
-            trial = probe.measure(batch_size)
+
+        def look() -> Trial:
+            with self._inquiry.opened(self._inquiry.screened(self._inquiry.request_of(option))) as probe:
+                return probe.measure(batch_size)
+
+        trial = self._inquiry.retried(look)
         return trial if trial.fits else None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
-from memorymark.advice.advice import Option, Refused
+from memorymark.advice.advice import Fault, Option, Refused
 from memorymark.devices.here import gpu_here
+from memorymark.errors import WorkerLostError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
 from memorymark.probe import Probe, ProbeInfo
 from memorymark.probe.process import KeptWorkers
@@ -15,6 +17,8 @@ from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.site import Site
 from memorymark.trial import Trial
+
+Found = TypeVar("Found")
 
 
 class Inquiry:
@@ -32,6 +36,7 @@ class Inquiry:
         self.today = replace(question.request, recipe=replace(question.request.recipe, accumulation_steps=1))
         self.gpu = gpu_here(self.today.target)
         self.refused: list[Refused] = []
+        self.faults: list[Fault] = []
         self._site, self._kept = site, KeptWorkers(site.workers)
 
     def request_of(self, option: Option) -> Request:
@@ -61,6 +66,18 @@ class Inquiry:
     def refuse(self, changes: tuple[str, ...], why: str) -> None:
         """Keeps why some changes lead nowhere."""
         self.refused.append(Refused(changes, why))
+
+    def retried(self, look: Callable[[], Found]) -> Found:
+        """What a look finds; where its worker is lost, a fresh one looks once more."""
+        try:
+            return look()
+        except WorkerLostError:
+            self.tell("advise", "a worker was lost; looking once more with a fresh one")
+            return look()
+
+    def miss(self, changes: tuple[str, ...], error: WorkerLostError) -> None:
+        """Keeps that some changes could not be looked at, which says nothing about them."""
+        self.faults.append(Fault(changes, str(error)))
 
     def tell(self, stage: Stage, message: str) -> None:
         """Says what is done now."""

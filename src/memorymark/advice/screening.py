@@ -13,7 +13,14 @@ from memorymark.advice.changes import AMPERE, CHANGES, Facts, apply_all
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.analysis import Analysis
 from memorymark.analyzing import analyze_with, least_bytes
-from memorymark.errors import CannotPredictError, DoesNotFitError, MemoryMarkError, UsageError, WorkerError
+from memorymark.errors import (
+    CannotPredictError,
+    DoesNotFitError,
+    MemoryMarkError,
+    UsageError,
+    WorkerError,
+    WorkerLostError,
+)
 from memorymark.events import ignore
 from memorymark.probe import Probe
 from memorymark.request import Request
@@ -57,12 +64,12 @@ class Screening:
         """Today's training, if it fits, and the options that are better."""
         self._inquiry.tell("advise", "looking at today's training")
         try:
-            found = self._try(())
+            found = self._inquiry.retried(lambda: self._try(()))
         except CannotPredictError:
             if self._inquiry.gpu is None:
                 raise
             self._inquiry.gpu = None  # what cannot be predicted is run instead, all of it
-            found = self._try(())
+            found = self._inquiry.retried(lambda: self._try(()))
         if found is None:
             return None, self.smaller()
         now, bigger_batch = found
@@ -145,7 +152,11 @@ class Screening:
             self._inquiry.refuse(changes, self._why_not(request))
             return None
         try:
-            found = self._try(changes, replace(request, seq_len=seq_len) if seq_len else request)
+            asked = replace(request, seq_len=seq_len) if seq_len else request
+            found = self._inquiry.retried(lambda: self._try(changes, asked))
+        except WorkerLostError as error:
+            self._inquiry.miss(changes, error)
+            return None
         except (UsageError, CannotPredictError, WorkerError) as error:
             self._inquiry.refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
             return None

@@ -28,6 +28,8 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
     console.print(Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2)))
     best = result.best
     console.print(Padding(Text(result.verdict, style="bold green" if best else "bold"), (0, 2)))
+    for sentence in about_faults(result):
+        console.print(Padding(Text(sentence, style="yellow"), (0, 2)))
     console.print(_options(result, with_price=console.width >= WIDE))
     if best is not None:
         console.print(_costs(best))
@@ -56,6 +58,11 @@ def about_batch(result: Advice, option: Option) -> list[str]:
             "predicted."
         )
     return sentences
+
+
+def about_faults(result: Advice) -> list[str]:
+    """What is missing because a worker was lost, one sentence each."""
+    return [f"Incomplete: {one.title} could not be looked at; ask again. {one.reason}" for one in result.faults]
 
 
 def advice_notes(result: Advice) -> list[str]:

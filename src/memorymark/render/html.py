@@ -8,7 +8,7 @@ from html import escape
 from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
-from memorymark.render.advice import DIALECTS, advice_notes
+from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.words import (
     COMPARED,
     PARTS,
@@ -231,6 +231,7 @@ def _advice(result: Advice) -> str:
     title = _heading(*heading(result.request, result.info, result.info.source))
     head = ("gain", "", "change", "samples/s", "memory", "$/million", "")
     verdict = f"<p><b>{escape(result.verdict)}</b></p>"
+    verdict += "".join(f"<p>{escape(sentence)}</p>" for sentence in about_faults(result))
     return "".join([title, verdict, _table(rows, head), costs, rate, codes, left, _notes(advice_notes(result))])
 
 

@@ -318,6 +318,14 @@ class RefusedView(BaseModel):
     why: str
 
 
+class FaultView(BaseModel):
+    """Changes that could not be looked at, or not to the end, because a worker was lost."""
+
+    changes: list[str]
+    title: str
+    reason: str
+
+
 class Today(BaseModel):
     """Today's training; nothing where it does not fit."""
 
@@ -327,7 +335,10 @@ class Today(BaseModel):
 
 
 class Advice(BaseModel):
-    """What to change, the best first. The numbers at the top are those of the best option."""
+    """What to change, the best first. The numbers at the top are those of the best option.
+
+    ``incomplete`` says that ``faults`` kept something from being looked at: asked again, the advice may be another.
+    """
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -348,6 +359,8 @@ class Advice(BaseModel):
     today: Today
     options: list[OptionView]
     refused: list[RefusedView]
+    incomplete: bool = False
+    faults: list[FaultView] = []
     margin: float
     usage: UsageView
     price: Price | None
