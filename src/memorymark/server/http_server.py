@@ -28,13 +28,13 @@ STOP_SECONDS = 10.0
 class HttpServer:
     """Answers on a socket that listens, from now on; ``port`` is where."""
 
-    def __init__(self, front: Front, listening: socket.socket) -> None:
+    def __init__(self, front: Front, listening: socket.socket, connections: Connections | None = None) -> None:
         self._front = front
         self.port = int(listening.getsockname()[1])
         self._server = uvicorn.Server(
             uvicorn.Config(
                 cast("Any", front),
-                http=cast("Any", Connections(most_connections()).protocol),
+                http=cast("Any", (connections or Connections(most_connections())).protocol),
                 interface="asgi3",
                 ws="none",
                 lifespan="off",
