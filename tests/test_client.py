@@ -5,12 +5,11 @@ import socket
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import waitress.server
 
 import memorymark as mm
 from memorymark import client as client_module
@@ -23,13 +22,13 @@ from memorymark.events import StageStarted, TrialFinished
 from memorymark.history import Store, default_url
 from memorymark.question import Question
 from memorymark.render.terminal import print_analysis
-from memorymark.server.app import create_app
+from memorymark.server.app import create_front
+from memorymark.server.http_server import HttpServer
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
-from processes import PATIENCE_SECONDS
 
 REQUEST = mm.Request(model="bert", small=True, seq_len=16, target=mm.Target(gpu="a10"))
 QUESTION = Question(request=REQUEST)
@@ -72,16 +71,12 @@ def idle_jobs(tmp_path):
 def served(jobs, **settings):
     """The address of one more server for the same jobs, with settings of its own."""
     settings.setdefault("heartbeat_seconds", 0.02)
-    app = create_app(jobs, Settings(**settings))
-    server = waitress.server.create_server(app, host="127.0.0.1", port=0, threads=8, asyncore_use_poll=True)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.effective_port}"
-    finally:
-        server.task_dispatcher.shutdown()
-        server.close()
-        thread.join(PATIENCE_SECONDS)
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        server = HttpServer(create_front(jobs, Settings(**settings)), listening)
+        try:
+            yield f"http://127.0.0.1:{server.port}"
+        finally:
+            server.stop()
 
 
 def without_seconds(analysis):
@@ -124,7 +119,7 @@ def test_a_comparison_comes_back_as_one(client):
 
 
 def test_the_facts_of_a_service(client):
-    assert client.health()["status"] == "ok"
+    assert client.health()["status"] == "healthy"
     assert [model["id"] for model in client.models()] == [entry.id for entry in all_models()]
     assert [gpu["id"] for gpu in client.gpus()] == [entry.id for entry in all_gpus()]
 
@@ -219,7 +214,7 @@ def test_a_token_that_cannot_be_sent_is_told_in_a_sentence(url, token):
 
 @pytest.mark.parametrize("given", ["127.0.0.1:{port}", "http://127.0.0.1:{port}/", "http://localhost:{port}"])
 def test_an_address_may_be_written_in_several_ways(service, given):
-    assert Client(given.format(port=service.port)).health()["status"] == "ok"
+    assert Client(given.format(port=service.port)).health()["status"] == "healthy"
 
 
 @pytest.mark.parametrize(

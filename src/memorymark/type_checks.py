@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from memorymark.errors import UsageError
+from memorymark.text_checks import require_text
 
 # What counts as a type where it is more, or is called otherwise, than the class itself.
 ACCEPTED: dict[Any, type] = {float: Real}
@@ -24,12 +25,15 @@ IN_WORDS: dict[Any, str] = {
 def require_types(given: Mapping[str, Any], declared: type) -> None:
     """Refuses what is not of the type that a dataclass or a ``TypedDict`` declares under the same name.
 
-    What has a few values to choose from, or is a document, is left to its own check, which says more.
+    What has a few values to choose from, or is a document, is left to its own check, which says more. All must be text
+    where it is a string, or holds any.
     """
     for name, kinds in _declared(declared).items():
         if name in given and not any(_is_a(given[name], kind) for kind in kinds):
             words = " or ".join(IN_WORDS.get(kind, f"a {kind.__name__}") for kind in kinds if kind is not NoneType)
             raise UsageError(f"{name} must be {words}, not {given[name]!r}.")
+    for name, value in given.items():
+        require_text(value, name)
 
 
 @cache

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    for package in ("flask_openapi3", "sqlalchemy", "alembic", "waitress", "prometheus_client"):
+    for package in ("flask_openapi3", "sqlalchemy", "alembic", "uvicorn", "prometheus_client"):
         pytest.importorskip(package)
     from memorymark.server.serve import running
     from memorymark.server.settings import Settings

@@ -1,7 +1,12 @@
+import socket
+from contextlib import closing, contextmanager
+
 import pytest
 from calls import QUICK, Caller
 
 from memorymark.history import Store
+from memorymark.server.app import create_front
+from memorymark.server.http_server import HttpServer
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.serve import running
@@ -43,3 +48,20 @@ def idle_jobs(tmp_path):
     for jobs in made:
         jobs.stop()
         jobs.store.close()
+
+
+@pytest.fixture
+def served(idle_jobs):
+    """Serves a line of jobs that nobody works on over real connections, and gives a caller of it."""
+
+    @contextmanager
+    def serve(jobs=None, connections=None, **settings):
+        with closing(socket.create_server(("127.0.0.1", 0), backlog=1024)) as listening:
+            front = create_front(jobs or idle_jobs(), Settings(**settings))
+            server = HttpServer(front, listening, connections)
+            try:
+                yield Caller(server.port)
+            finally:
+                server.stop()
+
+    return serve

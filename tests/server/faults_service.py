@@ -130,7 +130,7 @@ def assert_well(service):
     wait_until(service.is_settled)
     wait_until(lambda: service.watchers() == 0)
     health = service.health()
-    assert (health["status"], health["problem"]) == ("ok", None)
+    assert (health["status"], health["problem"]) == ("healthy", None)
     assert (health["queue"]["waiting"], health["queue"]["running"]) == (0, 0)
 
 

@@ -64,7 +64,7 @@ def test_health_says_how_the_service_is(call):
 
     health = answer.json
     age = datetime.now(timezone.utc) - datetime.fromisoformat(health["timestamp"])
-    assert (answer.status, health["status"], health["problem"]) == (200, "ok", None)
+    assert (answer.status, health["status"], health["problem"]) == (200, "healthy", None)
     assert health["version"] == __version__
     assert health["gpu_available"] == (health["device"] != "cpu")
     assert (health["gpu_name"] is None) == (health["gpu_memory_total_gb"] is None) == (health["device"] != "cuda")

@@ -133,7 +133,7 @@ def test_it_says_where_it_is_and_answers_there(lives):
     assert re.match(
         r"MemoryMark is ready at (http://127\.0\.0\.1:\d+) · documentation at \1/openapi/swagger", lives["said"]
     )
-    assert (lives["health"]["status"], lives["health"]["version"]) == ("ok", __version__)
+    assert (lives["health"]["status"], lives["health"]["version"]) == ("healthy", __version__)
 
 
 def test_asked_to_end_it_ends_well_and_leaves_no_process_behind(lives):

@@ -69,7 +69,7 @@ def test_a_full_disk_is_told_by_the_health_of_an_idle_server_too(server, disk):
         health = server.now.health()
         assert (health["status"], "disk" in (health["problem"] or "")) == ("degraded", True)
 
-    wait_until(lambda: server.now.health()["status"] == "ok")
+    wait_until(lambda: server.now.health()["status"] == "healthy")
     assert_well(server.now)
 
 
@@ -88,7 +88,7 @@ def test_a_job_that_ends_on_a_full_disk_is_written_when_there_is_room(server, di
         assert "history" in health["problem"]
         assert_refused_for_now(server.now)
         assert server.now.job(before["id"]) == before
-    wait_until(lambda: server.now.health()["status"] == "ok")
+    wait_until(lambda: server.now.health()["status"] == "healthy")
     assert_well(server.now)
 
     after = server.restart()

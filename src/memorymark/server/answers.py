@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Any, cast
 
-from flask import Flask, Response, jsonify, make_response
+from flask import Flask, Response, g, jsonify, make_response
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException, NotFound
 
@@ -22,6 +22,7 @@ from memorymark.errors import (
     UsageError,
 )
 from memorymark.history.job import ErrorKind
+from memorymark.server.handover import LeftError
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,11 @@ def invalid(error: ValidationError) -> Response:
 
 def explain_errors(app: Flask) -> None:
     """Gives every error the same shape."""
+
+    @app.errorhandler(LeftError)
+    def left(_: LeftError) -> Response:
+        g.is_left = True
+        return Response(status=204)  # which nobody is sent: the view is called again
 
     @app.errorhandler(MemoryMarkError)
     def known(error: MemoryMarkError) -> Response:

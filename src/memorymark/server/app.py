@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from flask import Response, jsonify, redirect, request, send_from_directory
+from flask import Response, g, jsonify, redirect, request, send_from_directory
+from flask.json.provider import DefaultJSONProvider
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import UnsupportedMediaType
@@ -14,15 +18,20 @@ from memorymark.errors import UsageError
 from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.server import schemas
 from memorymark.server.answers import NO_OBJECT, explain_errors, invalid
+from memorymark.server.compression import compress
 from memorymark.server.event_stream import EventStreams
-from memorymark.server.fact_routes import add_fact_routes
+from memorymark.server.fact_routes import HealthReport, add_fact_routes
+from memorymark.server.front import Front
+from memorymark.server.handover import BEGAN, KEY, Handover
 from memorymark.server.job_routes import STREAM, add_job_routes
 from memorymark.server.jobs import Jobs
-from memorymark.server.logs import log_requests
+from memorymark.server.logs import log_call
 from memorymark.server.metrics import Metrics
+from memorymark.server.quick_health import QuickHealth
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
 from memorymark.server.settings import Settings
+from memorymark.text_checks import require_text, too_deep
 from memorymark.units import KIB
 from memorymark.version import __version__
 
@@ -34,6 +43,19 @@ DASHBOARD = Path(__file__).parent / "dashboard"
 
 def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> OpenAPI:
     """The service over a line of jobs; ``device_kind`` is what torch can use here."""
+    streams = EventStreams(jobs, settings)
+    return _create(jobs, settings, HealthReport(jobs, device_kind), Metrics(jobs, streams), streams)
+
+
+def create_front(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Front:
+    """The same for a server with an event loop, in which callers who wait hold no threads."""
+    streams = EventStreams(jobs, settings)
+    health, metrics = HealthReport(jobs, device_kind), Metrics(jobs, streams)
+    app = _create(jobs, settings, health, metrics, streams)
+    return Front(app, jobs, quick=QuickHealth(health, settings, metrics), largest_body_bytes=LARGEST_BODY_BYTES)
+
+
+def _create(jobs: Jobs, settings: Settings, health: HealthReport, metrics: Metrics, streams: EventStreams) -> OpenAPI:
     app = OpenAPI(
         __name__,
         info=Info(title="MemoryMark", version=__version__, description=DESCRIPTION),
@@ -44,19 +66,49 @@ def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Open
         static_folder=None,
     )
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY_BYTES
-    app.json.sort_keys = False  # type: ignore[attr-defined]
-    streams = EventStreams(jobs, settings)
-    metrics = Metrics(jobs, streams)
-    metrics.count(app)
-    log_requests(app)
+    app.json = TextOnly(app)
+    _record_calls(app, metrics)
+    compress(app)
     protect(app, settings)
     explain_errors(app)
-    _require_json(app)
+    _require_sense(app)
     _add_front_page(app)
-    add_fact_routes(app, jobs, metrics, device_kind)
+    add_fact_routes(app, health, metrics)
     add_job_routes(app, jobs, metrics, streams, longest_wait_seconds=settings.job_seconds)
     _document_streams(app)
     return app
+
+
+class TextOnly(DefaultJSONProvider):
+    """Reads every body: what it returns is text throughout, and not deeper than what comes after can stand."""
+
+    sort_keys = False
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        """The document; raises what to tell the caller where it is none that can be kept."""
+        try:
+            document = super().loads(s, **kwargs)
+        except RecursionError:
+            raise too_deep("the body") from None
+        require_text(document, "the body")
+        return document
+
+
+def _record_calls(app: OpenAPI, metrics: Metrics) -> None:
+    """Counts and logs every call, once, when it is answered."""
+
+    @app.before_request
+    def begin() -> None:
+        request.environ.setdefault(BEGAN, time.perf_counter())
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        if not g.get("is_left"):
+            seconds = time.perf_counter() - request.environ[BEGAN]
+            metrics.count(request.endpoint or "none", response.status_code, seconds)
+            job_id = (request.view_args or {}).get("job_id")
+            log_call(request.method, request.path, response.status_code, seconds, job_id)
+        return response
 
 
 def _document_streams(app: OpenAPI) -> None:
@@ -65,18 +117,22 @@ def _document_streams(app: OpenAPI) -> None:
     answer["content"][STREAM] = {"schema": {"type": "string"}}
 
 
-def _require_json(app: OpenAPI) -> None:
+def _require_sense(app: OpenAPI) -> None:
     @app.before_request
     def check() -> None:
+        handover: Handover | None = request.environ.get(KEY)
+        if handover is not None:
+            handover.require_room()
+        try:
+            query = unquote_to_bytes(request.query_string).decode()
+        except UnicodeDecodeError:
+            query = "\0"
+        require_text(query, "the query")
         if request.method != "POST" or request.url_rule is None:
             return
         if request.content_length and request.mimetype != "application/json":
             raise UnsupportedMediaType
-        try:
-            body = request.get_json(silent=True)
-        except RecursionError:  # brackets in brackets in brackets
-            body = None
-        if not isinstance(body, dict):
+        if not isinstance(request.get_json(silent=True), dict):
             raise UsageError(NO_OBJECT)
 
 
@@ -85,10 +141,13 @@ def _add_front_page(app: OpenAPI) -> None:
     def front_page() -> AnyResponse:
         if request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html":
             if (DASHBOARD / "index.html").is_file():
-                return send_from_directory(DASHBOARD, "index.html")
-            return redirect(DOCUMENTATION)
+                page: AnyResponse = send_from_directory(DASHBOARD, "index.html")
+            else:
+                page = redirect(DOCUMENTATION)
+            page.vary.add("Accept")
+            return page
         endpoints = [f"{method.upper()} {path}" for path, item in app.api_doc["paths"].items() for method in item]
-        return jsonify(
+        facts = jsonify(
             name="MemoryMark",
             version=__version__,
             description=DESCRIPTION,
@@ -96,6 +155,8 @@ def _add_front_page(app: OpenAPI) -> None:
             openapi="/openapi/openapi.json",
             endpoints=sorted(endpoints),
         )
+        facts.vary.add("Accept")
+        return facts
 
     @app.route("/assets/<path:name>")
     def assets(name: str) -> Response:

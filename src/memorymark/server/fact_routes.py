@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from flask import Response, jsonify
 from flask_openapi3.openapi import OpenAPI
@@ -20,24 +21,39 @@ from memorymark.units import gib
 from memorymark.version import __version__
 
 
-def add_fact_routes(app: OpenAPI, jobs: Jobs, metrics: Metrics, device_kind: str) -> None:
-    """Adds them to the app; ``device_kind`` is what torch can use here."""
+class HealthReport:
+    """How the service is, told without the database and without waiting for anyone; ``device_kind`` is torch's."""
+
+    def __init__(self, jobs: Jobs, device_kind: str) -> None:
+        self._jobs = jobs
+        gpus = nvml.gpus() if device_kind == "cuda" else []
+        self._facts = {
+            "version": __version__,
+            "gpu_available": device_kind != "cpu",
+            "gpu_name": gpus[0].name if gpus else None,
+            "gpu_memory_total_gb": gib(gpus[0].total_bytes) if gpus else None,
+            "device": device_kind,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """What GET /health answers."""
+        status = self._jobs.status()
+        problem = self._jobs.problem
+        return {
+            "status": "degraded" if problem else "healthy",
+            "problem": problem,
+            **self._facts,
+            "timestamp": views.iso_time(time.time()),
+            **status,
+        }
+
+
+def add_fact_routes(app: OpenAPI, health_report: HealthReport, metrics: Metrics) -> None:
+    """Adds them to the app."""
 
     @app.get("/health", tags=[FACTS], responses=answers(ok=schemas.Health), summary="How the service is")
     def health() -> Response:
-        status, gpus = jobs.status(), nvml.gpus() if device_kind == "cuda" else []
-        problem = jobs.problem
-        return jsonify(
-            status="degraded" if problem else "ok",
-            problem=problem,
-            version=__version__,
-            gpu_available=device_kind != "cpu",
-            gpu_name=gpus[0].name if gpus else None,
-            gpu_memory_total_gb=gib(gpus[0].total_bytes) if gpus else None,
-            device=device_kind,
-            timestamp=views.iso_time(time.time()),
-            **status,
-        )
+        return jsonify(health_report.document())
 
     @app.get("/metrics", tags=[FACTS], responses=answers(ok=METRICS), summary="For Prometheus", **GUARDED)
     def read_metrics() -> Response:

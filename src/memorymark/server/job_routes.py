@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Response, request
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import NotFound
 
-from memorymark.errors import QueueFullError, StoppedError
+from memorymark.errors import StoppedError
 from memorymark.history import Job, views
 from memorymark.models.names import read_name, short_id
 from memorymark.server import bodies, schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
+from memorymark.server.handover import KEY, DoneAtOnce, Handover, Work
 from memorymark.server.jobs import Jobs, Submitted
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import GUARDED, JOBS, WORK, answers
 
 STREAM = "text/event-stream"
-# A caller who waits holds a thread, and others want to be answered too.
-MOST_WAITING = 64
+T = TypeVar("T")
 
 
 def add_job_routes(
@@ -29,25 +28,33 @@ def add_job_routes(
 ) -> None:
     """Adds them to the app; ``POST /analyze`` waits no longer than ``longest_wait_seconds``."""
 
-    waiting = threading.BoundedSemaphore(MOST_WAITING)
+    def left(work: Work[T]) -> T:
+        """What came of work that writes, or that is waited for; the front has it done elsewhere."""
+        handover: Handover = request.environ.get(KEY) or DoneAtOnce(jobs)
+        return handover.leave(work)
 
-    def submitted(body: bodies.AnalyzeBody) -> Submitted:
+    def submitted(body: bodies.AnalyzeBody, wait_seconds: float | None = None) -> Submitted:
         question = body.question(allow_code=jobs.allow_code)
-        asked = jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
-        if not asked.is_new:
+        handover = request.environ.get(KEY)
+        known = None if body.fresh or (handover is not None and handover.is_done) else jobs.known(question)
+        if known is not None:
+            metrics.reused.inc()
+            return Submitted(known, is_new=False)
+
+        def submit() -> Submitted:
+            return jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
+
+        if wait_seconds is None:
+            asked = left(Work(submit))
+        else:
+            asked = left(Work(submit, job_of=lambda made: made.job.id, wait_seconds=wait_seconds))
+        if not asked.is_new:  # somebody else's answer came meanwhile
             metrics.reused.inc()
         return asked
 
     def waited_for(body: bodies.AnalyzeBody) -> Response:
-        if not waiting.acquire(blocking=False):
-            raise QueueFullError(
-                f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
-            )
-        try:
-            asked = submitted(body).job
-            job = asked if asked.is_finished else jobs.wait(asked.id, longest_wait_seconds) or asked
-        finally:
-            waiting.release()
+        asked = submitted(body, longest_wait_seconds).job
+        job = asked if asked.is_finished else jobs.get(asked.id) or asked
         if jobs.is_stopping and not job.is_finished:
             raise StoppedError(f"the service is shutting down; job {job.id} goes on when it is started again.")
         if not job.is_finished:
@@ -122,7 +129,7 @@ def add_job_routes(
     )
     def cancel(path: bodies.JobPath) -> Response:
         job = existing(path.job_id)
-        return success(reused=False, job=shown(jobs.cancel(job.id) or job, None))
+        return success(reused=False, job=shown(left(Work(lambda: jobs.cancel(job.id))) or job, None))
 
     @app.get(
         "/jobs/<job_id>/events",
@@ -140,7 +147,12 @@ def add_job_routes(
             return success(state=state, events=[in_http_terms(views.happened(event)) for event in happened])
         if job.is_finished and not jobs.events(job, after):
             return Response(status=204)  # so that a browser's EventSource does not come again
-        return Response(streams.open(job, after), content_type=f"{STREAM}; charset=utf-8")
+        stream, kind = streams.open(job, after), f"{STREAM}; charset=utf-8"
+        handover: Handover | None = request.environ.get(KEY)
+        if handover is None:
+            return Response(stream, content_type=kind)
+        handover.stream = stream
+        return Response(content_type=kind)
 
 
 def shown(job: Job, position: int | None) -> dict[str, Any]:

@@ -142,6 +142,15 @@ class Jobs:
             self._history.failed(error)
             raise
 
+    def known(self, question: Question) -> Job | None:
+        """The job that has answered a question already, if one has; writes nothing."""
+        self._require_permission(question)
+        return self.store.answered(new_job(self._resolved(question), "http").key)
+
+    def live(self, job_id: str) -> LiveJob | None:
+        """The job with this id, if it waits or runs."""
+        return self._live.get(job_id)
+
     def get(self, job_id: str) -> Job | None:
         """The job with this id, as it is now."""
         live = self._live.get(job_id)

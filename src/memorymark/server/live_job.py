@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +35,8 @@ class LiveJob:
         self._changed = threading.Condition(threading.RLock())
         self._events: list[JobEvent] = []
         self._unsaved: list[JobEvent] = []
-        self._is_woken = False
+        self.is_woken = False
+        self._listeners: list[Callable[[], None]] = []
         self.is_saved = True
 
     @cached_property
@@ -47,10 +49,12 @@ class LiveJob:
         first = self._next_event("state", {"state": self.job.state})
         self._store.add(self.job, [first])
         self._events.append(first)
+        self._publish()
 
     def resume(self) -> None:
         """Goes on with a job that an earlier server wrote."""
         self._events = self._store.events(self.job.id)
+        self._publish()
 
     def tell(self, event: str, data: dict[str, Any], **changes: Any) -> None:
         """Something happened, and with it some fields of the job changed; after its end nothing happens to a job."""
@@ -87,17 +91,37 @@ class LiveJob:
             after = happened[-1].number if happened else after
             yield happened
 
+    def told(self, after: int = 0) -> tuple[list[JobEvent], Job]:
+        """What has happened after the event with this number, and the job as it is since; never waits for a writer."""
+        with self._changed:
+            return self.events(after), self.job
+
+    @contextmanager
+    def listening(self, on_change: Callable[[], None]) -> Iterator[None]:
+        """Calls back, from whichever thread, after every change and when the service shuts down."""
+        self._listeners.append(on_change)
+        try:
+            yield
+        finally:
+            self._listeners.remove(on_change)
+
     def wake(self) -> None:
         """Has those who listen or wait look up, because the service is shutting down."""
         with self._changed:
-            self._is_woken = True
-            self._changed.notify_all()
+            self.is_woken = True
+            self._publish()
 
     def wait(self, seconds: float) -> Job:
         """The job as soon as it is finished, or as it is after so long."""
         with self._changed:
-            self._changed.wait_for(lambda: self.job.is_finished or self._is_woken, seconds)
+            self._changed.wait_for(lambda: self.job.is_finished or self.is_woken, seconds)
             return self.job
+
+    def _publish(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        for on_change in list(self._listeners):
+            on_change()
 
     def _next_event(self, event: str, data: dict[str, Any]) -> JobEvent:
         number = self._events[-1].number + 1 if self._events else 1
@@ -107,7 +131,7 @@ class LiveJob:
         with self._changed:
             self.job = job
             self._events.append(happened)
-            self._changed.notify_all()
+        self._publish()
 
     def _can_be_written(self, job: Job) -> bool:
         """Writes the job and what is unsaved, now or later; false if no later try can help either."""

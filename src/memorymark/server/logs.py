@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 import traceback
-
-from flask import Flask, Response, g, request
 
 from memorymark.history.views import iso_time
 
@@ -29,29 +26,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def log_requests(app: Flask) -> None:
-    """Logs every call with its answer's status and how long it took until the answer began."""
-
-    @app.before_request
-    def begin() -> None:
-        g.request_began = time.perf_counter()
-
-    @app.after_request
-    def end(response: Response) -> Response:
-        facts = {"method": request.method, "path": request.path, "status": response.status_code}
-        began = g.get("request_began")
-        if began is not None:
-            facts["milliseconds"] = round(1e3 * (time.perf_counter() - began), 1)
-        log.info("request", extra=facts | ({"job": job} if (job := (request.view_args or {}).get("job_id")) else {}))
-        return response
+def log_call(method: str, path: str, status: int, seconds: float, job: str | None = None) -> None:
+    """Logs a call with its answer's status and how long it took until the answer began."""
+    facts = {"method": method, "path": path, "status": status, "milliseconds": round(1e3 * seconds, 1)}
+    log.info("request", extra=facts | ({"job": job} if job else {}))
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
     """Sends what the service and its server log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("memorymark", "waitress"):
+    # What clients send that is no HTTP is no news of the server's.
+    for name, least in (("memorymark", level), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is no news: watchers hold threads
+        logger.setLevel(least)

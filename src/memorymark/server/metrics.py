@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
-from flask import Flask, Response, g, request
+from flask import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -39,20 +38,9 @@ class Metrics:
         running.set_function(lambda: jobs.status()["queue"]["running"])
         self._registry.register(_Ended(jobs))
 
-    def count(self, app: Flask) -> None:
-        """Times every call of an app."""
-
-        @app.before_request
-        def begin() -> None:
-            g.began = time.perf_counter()
-
-        @app.after_request
-        def end(response: Response) -> Response:
-            endpoint = request.endpoint or "none"
-            began = g.get("began")
-            if began is not None:
-                self._seconds.labels(endpoint, str(response.status_code)).observe(time.perf_counter() - began)
-            return response
+    def count(self, endpoint: str, status: int, seconds: float) -> None:
+        """Counts a call that was answered."""
+        self._seconds.labels(endpoint, str(status)).observe(seconds)
 
     def page(self) -> Response:
         """What Prometheus reads."""

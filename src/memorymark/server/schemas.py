@@ -152,7 +152,7 @@ class WorkerView(BaseModel):
 class Health(BaseModel):
     """How the service is. ``degraded`` means that it answers, but ``problem`` should be looked at."""
 
-    status: Literal["ok", "degraded"]
+    status: Literal["healthy", "degraded"]
     problem: str | None
     version: str
     gpu_available: bool

@@ -6,7 +6,8 @@ import hmac
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import Forbidden, Unauthorized
+from werkzeug.datastructures import Headers
+from werkzeug.exceptions import Forbidden, HTTPException, Unauthorized
 
 from memorymark.server.settings import Settings
 
@@ -28,40 +29,53 @@ POLICY = (
 DOCS_POLICY = POLICY + "; script-src 'self' 'unsafe-inline'"
 
 
+def refusal(settings: Settings, method: str, path: str, *, host: str, authorization: str) -> HTTPException | None:
+    """Why a call is not answered, if it is not."""
+    # A page elsewhere can have a name of its own point at this machine; its calls then carry that name.
+    if (
+        settings.is_local
+        and settings.token is None
+        and urlsplit(f"//{host}").hostname not in (*LOCAL_NAMES, settings.host)
+    ):
+        return Forbidden("this service answers on this machine only; call it as localhost.")
+    if method == "OPTIONS" or settings.token is None or _is_open(path):
+        return None
+    if not _shows(settings.token, authorization):
+        return Unauthorized("this service wants a token; send the header Authorization: Bearer <token>.")
+    return None
+
+
+def mark(settings: Settings, path: str, origin: str | None, headers: Headers) -> None:
+    """Adds to an answer's headers what a browser may do with it."""
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    headers.setdefault("Content-Security-Policy", DOCS_POLICY if path.startswith("/openapi/") else POLICY)
+    if not path.startswith(OPEN_FOLDERS):
+        headers.setdefault("Cache-Control", "no-store")
+    if settings.origins:
+        headers["Vary"] = ", ".join(filter(None, [headers.get("Vary"), "Origin"]))
+    if origin in settings.origins:
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Allow-Methods"] = "GET, POST, DELETE, OPTIONS"
+        headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Last-Event-ID"
+        headers["Access-Control-Expose-Headers"] = "Location, Retry-After"
+        headers["Access-Control-Max-Age"] = "600"
+
+
 def protect(app: Flask, settings: Settings) -> None:
     """Checks every call before it is answered, and marks every answer."""
 
     @app.before_request
     def check() -> Response | None:
-        # A page elsewhere can have a name of its own point at this machine; its calls then carry that name.
-        if (
-            settings.is_local
-            and settings.token is None
-            and urlsplit(f"//{request.host}").hostname not in (*LOCAL_NAMES, settings.host)
-        ):
-            raise Forbidden("this service answers on this machine only; call it as localhost.")
-        if request.method == "OPTIONS":
-            return app.make_default_options_response()
-        if settings.token is not None and not _is_open(request.path) and not _shows(settings.token):
-            raise Unauthorized("this service wants a token; send the header Authorization: Bearer <token>.")
-        return None
+        shown = request.headers.get("Authorization", "")
+        refused = refusal(settings, request.method, request.path, host=request.host, authorization=shown)
+        if refused is not None:
+            raise refused
+        return app.make_default_options_response() if request.method == "OPTIONS" else None
 
     @app.after_request
-    def mark(response: Response) -> Response:
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        policy = DOCS_POLICY if request.path.startswith("/openapi/") else POLICY
-        response.headers.setdefault("Content-Security-Policy", policy)
-        if not request.path.startswith(OPEN_FOLDERS):
-            response.headers.setdefault("Cache-Control", "no-store")
-        if settings.origins:
-            response.vary.add("Origin")
-        if request.headers.get("Origin") in settings.origins:
-            response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
-            response.headers["Access-Control-Allow-Methods"] = "GET, POST, DELETE, OPTIONS"
-            response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Last-Event-ID"
-            response.headers["Access-Control-Expose-Headers"] = "Location, Retry-After"
-            response.headers["Access-Control-Max-Age"] = "600"
+    def marked(response: Response) -> Response:
+        mark(settings, request.path, request.headers.get("Origin"), response.headers)
         return response
 
 
@@ -69,6 +83,6 @@ def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)
 
 
-def _shows(token: str) -> bool:
-    kind, _, shown = request.headers.get("Authorization", "").partition(" ")
+def _shows(token: str, authorization: str) -> bool:
+    kind, _, shown = authorization.partition(" ")
     return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode())

@@ -6,18 +6,15 @@ import logging
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 
-import waitress.server
-
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
-from memorymark.server.app import create_app
-from memorymark.server.job_routes import MOST_WAITING
+from memorymark.server.app import create_front
+from memorymark.server.http_server import BACKLOG, HttpServer
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.lock import only_server
@@ -26,30 +23,18 @@ from memorymark.server.warm_workers import WarmWorkers
 
 log = logging.getLogger(__name__)
 
-# Threads beside those that watchers and waiting callers hold.
-ANSWERING_THREADS = 32
-BACKLOG = 1024
-FLUSH_SECONDS = 0.2
-# Far above what the app takes, so that its own sentence comes first, and far below what would hurt.
-LARGEST_REQUEST_BYTES = 1024 * 1024
-
 
 class Service:
     """A running service; ``port`` is the one it got."""
 
-    def __init__(self, jobs: Jobs, server: waitress.server.BaseWSGIServer) -> None:
-        self.jobs = jobs
-        self._server = server
-        self.port = int(server.effective_port)
-        self._thread = threading.Thread(target=server.run, name="http", daemon=True)
-        self._thread.start()
+    def __init__(self, jobs: Jobs, server: HttpServer) -> None:
+        self.jobs, self._server = jobs, server
+        self.port = server.port
 
     def stop(self) -> None:
-        """Ends what runs, marks it, and closes every connection."""
+        """Ends what runs, marks it, tells whoever waits or watches, and closes every connection."""
         self.jobs.stop()
-        self._server.task_dispatcher.shutdown()  # first, while the loop still sends what they answer
-        time.sleep(FLUSH_SECONDS)
-        self._server.close()
+        self._server.stop()
 
 
 @contextmanager
@@ -68,9 +53,9 @@ def running(settings: Settings) -> Iterator[Service]:
                 max_seconds=settings.job_seconds,
                 allow_code=settings.allow_code,
             )
-            server = _server(settings, jobs, kind, listening)
+            front = create_front(jobs, settings, kind)
             jobs.start()
-            service = Service(jobs, server)
+            service = Service(jobs, HttpServer(front, listening))
             try:
                 yield service
             finally:
@@ -117,19 +102,3 @@ def _bind(settings: Settings) -> socket.socket:
         raise UsageError(
             f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another with --port."
         ) from None
-
-
-def _server(
-    settings: Settings, jobs: Jobs, device_kind: str, listening: socket.socket
-) -> waitress.server.BaseWSGIServer:
-    return waitress.server.create_server(
-        create_app(jobs, settings, device_kind),
-        sockets=[listening],
-        threads=settings.max_watchers + MOST_WAITING + ANSWERING_THREADS,
-        connection_limit=4 * settings.max_watchers + ANSWERING_THREADS,
-        backlog=BACKLOG,
-        max_request_body_size=LARGEST_REQUEST_BYTES,
-        asyncore_use_poll=True,
-        channel_timeout=int(settings.stream_seconds) + 60,
-        ident=None,
-    )

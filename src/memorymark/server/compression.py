@@ -1,0 +1,53 @@
+"""Answers are sent compressed to whoever takes that, and files are not sent again to whoever has them."""
+
+from __future__ import annotations
+
+import gzip
+from functools import lru_cache
+
+from flask import Flask, Response, request
+
+LEAST_BYTES = 1024
+KINDS = ("text/", "application/json", "application/javascript", "image/svg+xml")
+DOCUMENTS = "/openapi/"
+KEPT_FILES = 64
+
+
+def compress(app: Flask) -> None:
+    """Compresses what is long and not compressed yet."""
+
+    @app.after_request
+    def compressed(response: Response) -> Response:
+        is_stream = response.is_streamed and not response.direct_passthrough
+        if request.path.startswith(DOCUMENTS) and response.status_code == 200 and not is_stream:
+            _let_keep(response)
+        if is_stream or response.status_code != 200 or not (response.mimetype or "").startswith(KINDS):
+            return response
+        response.vary.add("Accept-Encoding")
+        if request.accept_encodings["gzip"] <= 0 or response.content_encoding:
+            return response
+        response.direct_passthrough = False
+        content = response.get_data()
+        if len(content) < LEAST_BYTES:
+            return response
+        etag, _ = response.get_etag()
+        # What has a tag is a file, and is asked for again.
+        response.set_data(_of_file(content) if etag is not None else gzip.compress(content, 4))
+        response.content_encoding = "gzip"
+        if etag is not None:
+            response.set_etag(etag, weak=True)  # the same file, but not the same bytes
+        return response
+
+
+def _let_keep(response: Response) -> None:
+    """The documentation may be kept, but is asked for again each time: it changes with the version."""
+    response.direct_passthrough = False
+    response.cache_control.no_cache = True
+    if response.get_etag()[0] is None:
+        response.add_etag()
+    response.make_conditional(request)
+
+
+@lru_cache(KEPT_FILES)
+def _of_file(content: bytes) -> bytes:
+    return gzip.compress(content, 9)

@@ -1,0 +1,179 @@
+"""Connections: how many there may be, how long a request may take to arrive, and what becomes of those that stall."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+# From its first byte, or from the end of the answer before it, to its last byte.
+REQUEST_SECONDS = 20.0
+MOST_CONNECTIONS = 4096
+LARGEST_HEADERS_BYTES = 64 * 1024
+# A peer that is cut off says nothing; one that acknowledges nothing for this long is taken for gone.
+SILENCE_SECONDS = 20
+TOO_SLOW = {"status": "error", "error": "the request took too long to arrive; send it again."}
+TOO_LONG = {"status": "error", "error": "the headers of the request are too long; send shorter ones."}
+
+
+class Connections:
+    """The open connections, and which of them owe a request: idle ones, and those that have sent a part of one.
+
+    Where there is no room for a new one, the one that has owed for longest goes.
+    """
+
+    def __init__(self, most: int = MOST_CONNECTIONS, request_seconds: float = REQUEST_SECONDS) -> None:
+        self.most, self.request_seconds = most, request_seconds
+        self.open: set[Connection] = set()
+        self.owing: dict[Connection, None] = {}  # a dict keeps their order
+
+    def protocol(self, **details: Any) -> Connection:
+        """A connection that counts here; uvicorn makes its connections with this."""
+        return Connection(self, **details)
+
+    def make_room(self) -> bool:
+        """Whether one more is welcome."""
+        if len(self.open) < self.most:
+            return True
+        oldest = next(iter(self.owing), None)
+        if oldest is not None:
+            oldest.abort()
+        return oldest is not None
+
+
+class Connection(HttpToolsProtocol):
+    """One of them. It hears of a hang-up at any time, because it never stops reading while a call is answered."""
+
+    def __init__(self, connections: Connections, **details: Any) -> None:
+        super().__init__(**details)
+        self._all = connections
+        self._cycles: list[RequestResponseCycle] = []
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unsent_bytes = 0
+        self._header_bytes = 0
+        self._is_reading_headers = True
+        self._early = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody has connected."""
+        is_welcome = self._all.make_room()
+        super().connection_made(transport)
+        if not is_welcome:
+            transport.abort()
+            return
+        _notice_silence(transport.get_extra_info("socket"))
+        self._all.open.add(self)
+        self._owe()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended, whoever ended it."""
+        self._all.open.discard(self)
+        self._pay()
+        for cycle in self._cycles:  # all of them: more than one call may have been sent ahead
+            if not cycle.response_complete:
+                cycle.disconnected = True
+            cycle.message_event.set()
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """Ends the connection without sending what is left to send."""
+        self._all.open.discard(self)
+        self._pay()
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what has come. What comes before the last call is answered waits, so that a hang-up is still heard."""
+        is_busy = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        if is_busy or self.pipeline or self._early:
+            self._early += data
+            if len(self._early) > LARGEST_HEADERS_BYTES:
+                self.abort()
+            return
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if self._is_reading_headers and self._header_bytes > LARGEST_HEADERS_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large", TOO_LONG)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self.scope["extensions"] = {"memorymark": {"abort": self.abort}}
+
+    def on_headers_complete(self) -> None:
+        """All of a request but its body is here."""
+        self._is_reading_headers = False
+        super().on_headers_complete()
+        self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete] + [self.cycle]
+        if self.pipeline:
+            self.flow.resume_reading()
+
+    def on_message_complete(self) -> None:
+        """All of a request is here."""
+        super().on_message_complete()
+        self._is_reading_headers, self._header_bytes = True, 0
+        self._pay()
+        if self.cycle.response_complete:  # it was refused before its body had come
+            self._owe()
+
+    def on_response_complete(self) -> None:
+        """A request is answered; the next one may come."""
+        super().on_response_complete()
+        waiting = next((cycle for cycle in self._cycles if not cycle.response_complete), None)
+        if waiting is None or (waiting is self.cycle and waiting.more_body):
+            self._owe()
+            self.loop.call_soon(self._take_early)
+
+    def shutdown(self) -> None:
+        """The service ends: who is being answered gets the answer, all others are sent away."""
+        super().shutdown()
+        if self in self._all.owing:
+            self.abort()
+
+    def _take_early(self) -> None:
+        early, self._early = self._early, b""
+        if early and not self.transport.is_closing():
+            self.data_received(early)
+
+    def _owe(self) -> None:
+        self._pay()
+        self._all.owing[self] = None
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._deadline = self.loop.call_later(self._all.request_seconds, self._on_deadline)
+
+    def _pay(self) -> None:
+        self._all.owing.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _on_deadline(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent_bytes:  # it reads the last answer, if slowly
+            self._owe()
+        elif unsent or not self._header_bytes or self.transport.is_closing():
+            self.abort()
+        else:
+            self._refuse(b"408 Request Timeout", TOO_SLOW)
+
+    def _refuse(self, status: bytes, document: dict[str, str]) -> None:
+        is_begun = any(cycle.response_started and not cycle.response_complete for cycle in self._cycles)
+        if not is_begun:
+            body = json.dumps(document).encode()
+            head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            self.transport.write(head % (status, len(body)) + body)
+        self.transport.close()
+        self.loop.call_later(1.0, self.abort)
+
+
+def _notice_silence(connection: socket.socket) -> None:
+    """Has the kernel end a connection whose peer has vanished."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = {"TCP_KEEPIDLE": SILENCE_SECONDS // 2, "TCP_KEEPINTVL": SILENCE_SECONDS // 4, "TCP_KEEPCNT": 2}
+    for name, value in {**options, "TCP_USER_TIMEOUT": 1000 * SILENCE_SECONDS}.items():
+        if hasattr(socket, name):  # not every system has them all
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

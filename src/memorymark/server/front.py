@@ -1,0 +1,210 @@
+"""The ASGI application in front of the Flask app: who answers a call, who waits for what, and who has hung up.
+
+The event loop answers what must always be quick, and does all the waiting: for bodies, for jobs, for those who watch.
+Flask answers everything else in a few threads, which never wait for a job, a caller or a writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memorymark.errors import QueueFullError
+from memorymark.server.event_stream import EventStream
+from memorymark.server.handover import BEGAN, KEY, Handover, Work
+from memorymark.server.jobs import Jobs
+from memorymark.server.live_job import LiveJob
+from memorymark.server.wsgi import Answer, answer_of, environ_of
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+T = TypeVar("T")
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+# Answers in the event loop itself, if it can.
+Quick = Callable[[Scope], "Answer | None"]
+
+# Few, so that the event loop never waits long for its turn: only one thread of a Python process runs at a time.
+READING_THREADS = 2
+# What writes to the history, or waits for a worker to end, does so apart, so that known answers do not wait for it.
+WRITING_THREADS = 4
+MOST_WAITING = 256
+MOST_BODY_BYTES = 256 * 1024 * 1024
+# How long a watcher may take to read what was sent.
+SEND_SECONDS = 30.0
+
+
+class CallerGoneError(Exception):
+    """Whoever called has hung up."""
+
+
+class Front:
+    """One application for the event loop; ``largest_body_bytes`` is what the Flask app takes at most."""
+
+    def __init__(self, app: WSGIApplication, jobs: Jobs, *, quick: Quick, largest_body_bytes: int) -> None:
+        self._app, self._jobs, self._quick = app, jobs, quick
+        self._largest_body_bytes = largest_body_bytes
+        self.reading = ThreadPoolExecutor(READING_THREADS, "reading")
+        self._writing = ThreadPoolExecutor(WRITING_THREADS, "writing")
+        self._waiting = 0
+        self._body_bytes = 0
+
+    def close(self) -> None:
+        """Ends the threads; what they do now is done first."""
+        self.reading.shutdown(cancel_futures=True)
+        self._writing.shutdown(cancel_futures=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one call."""
+        answer = self._quick(scope)
+        if answer is not None:
+            await _send(send, answer)
+            return
+        began, body = time.perf_counter(), bytearray()
+        with suppress(CallerGoneError):
+            try:
+                await self._answer(scope, receive, send, body, began)
+            finally:
+                self._body_bytes -= len(body)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, body: bytearray, began: float) -> None:
+        handover = Handover()
+        announced = await self._read_body(scope, receive, body, handover)
+
+        def asked() -> Answer:
+            environ = environ_of(scope, bytes(body), announced)
+            return answer_of(self._app, {**environ, KEY: handover, BEGAN: began})
+
+        call = _Call(scope, receive, send)
+        try:
+            answer = await call.done_by(self.reading, asked)
+            if handover.work is not None:
+                await self._carry_out(call, handover, handover.work)
+                answer = await call.done_by(self.reading, asked)
+            if handover.stream is None or scope["method"] == "HEAD":
+                await _send(send, answer)
+            else:
+                await call.unless_gone(_send_stream(call, answer, handover.stream))
+        finally:
+            call.end()
+            if handover.stream is not None:
+                handover.stream.close()
+
+    async def _read_body(self, scope: Scope, receive: Receive, body: bytearray, handover: Handover) -> int | None:
+        """Reads the body, or leaves it where it is too long, which the app then says; the length announced if so."""
+        given = dict(scope["headers"]).get(b"content-length", b"0")
+        announced = int(given) if given.isdigit() else 0
+        if announced > self._largest_body_bytes:
+            return announced
+        more = True
+        while more and len(body) <= self._largest_body_bytes:
+            if self._body_bytes > MOST_BODY_BYTES:
+                handover.fail(QueueFullError("too many large requests come in at once; ask again in a moment."))
+                return None
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise CallerGoneError
+            body += message.get("body", b"")
+            self._body_bytes += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        return None
+
+    async def _carry_out(self, call: _Call, handover: Handover, work: Work[Any]) -> None:
+        """Does what a view has left, and waits for the job that it wants to wait for."""
+        if work.job_of is not None and self._waiting >= MOST_WAITING:
+            sentence = f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
+            handover.fail(QueueFullError(sentence))
+            return
+        self._waiting += work.job_of is not None
+        try:
+            outcome = await call.done_by(self._writing, work.run)
+            live = self._jobs.live(work.job_of(outcome)) if work.job_of is not None else None
+            if live is not None:
+                await call.unless_gone(_until_finished(live, work.wait_seconds))
+            handover.succeed(outcome)
+        except CallerGoneError:
+            raise
+        except Exception as error:  # the view raises it where the app explains errors
+            handover.fail(error)
+        finally:
+            self._waiting -= work.job_of is not None
+
+
+class _Call:
+    """One request, and whether whoever sent it still listens."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope, self.send, self._receive = scope, send, receive
+        self._gone = asyncio.ensure_future(self._until_gone())
+
+    def end(self) -> None:
+        """The call is answered, or nobody wants the answer any more."""
+        self._gone.cancel()
+
+    async def done_by(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        """What a thread makes of it; where the caller hangs up, what has not begun is dropped."""
+        submitted: Future[T] = threads.submit(work)
+        result = asyncio.wrap_future(submitted)
+        waited: list[asyncio.Future[Any]] = [result, self._gone]
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not result.done() and submitted.cancel():
+            raise CallerGoneError
+        return await result
+
+    async def unless_gone(self, waiting: Awaitable[None]) -> None:
+        """Waits, but no longer than the caller does."""
+        task = asyncio.ensure_future(waiting)
+        try:
+            await asyncio.wait({task, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise CallerGoneError
+            await task
+        finally:
+            task.cancel()
+
+    def hang_up(self) -> None:
+        """Ends the connection now, with what was not read of it."""
+        self.scope["extensions"]["memorymark"]["abort"]()
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+async def _until_finished(live: LiveJob, seconds: float) -> None:
+    """Returns when the job is finished, when its time is up, or when the service shuts down."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(changed.set)
+
+    ends_at = loop.time() + seconds
+    with live.listening(wake), suppress(asyncio.TimeoutError):
+        while not live.told()[1].is_finished and not live.is_woken:
+            await asyncio.wait_for(changed.wait(), ends_at - loop.time())
+            changed.clear()
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _send_stream(call: _Call, answer: Answer, stream: EventStream) -> None:
+    headers = [(name, value) for name, value in answer.headers if name != b"content-length"]
+    await call.send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    async for part in stream:
+        message = {"type": "http.response.body", "body": part, "more_body": True}
+        try:
+            await asyncio.wait_for(call.send(message), SEND_SECONDS)
+        except asyncio.TimeoutError:
+            call.hang_up()
+            return
+    await call.send({"type": "http.response.body", "body": b""})
