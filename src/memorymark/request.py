@@ -8,7 +8,7 @@ from typing import Any
 from memorymark.catalog import ModelEntry
 from memorymark.errors import UsageError
 from memorymark.models.configs import check_config, read_config
-from memorymark.models.names import ModelName, read_name
+from memorymark.models.names import ModelName, check_revision, read_name
 from memorymark.models.tasks import TASKS, check_sizes, find_task
 from memorymark.recipe import Recipe
 from memorymark.target import Target
@@ -53,6 +53,8 @@ class Request:
         require_types(vars(self), Request)
         if self.task is not None:
             find_task(self.task)
+        if self.revision is not None:
+            check_revision(self.revision)
         if self.config is None:
             if not self.model.strip():
                 raise UsageError("name a model, or give the config of one.")

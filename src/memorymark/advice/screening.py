@@ -147,7 +147,7 @@ class Screening:
         try:
             found = self._try(changes, replace(request, seq_len=seq_len) if seq_len else request)
         except (UsageError, CannotPredictError, WorkerError) as error:
-            self._inquiry.refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
+            self._inquiry.refuse(changes, error.sentence.partition("; drop")[0].rstrip(".") + ".")
             return None
         except MemoryMarkError:
             raise

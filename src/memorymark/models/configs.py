@@ -77,7 +77,7 @@ def parse_config(content: bytes, name: str) -> dict[str, Any]:
     if b"\0" in content[:1024]:
         raise UsageError(f"{name} is a binary file and no config; give its model's config.json.")
     if len(content) > LARGEST_CONFIG_BYTES:
-        raise UsageError(f"{name} is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so no config of a model.")
+        raise too_large_config(name)
     try:
         config = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -86,6 +86,11 @@ def parse_config(content: bytes, name: str) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise UsageError(f"{name} holds no JSON object; give a config.json as transformers writes it.")
     return config
+
+
+def too_large_config(name: str) -> UsageError:
+    """What to say of a file that is too large to be a config."""
+    return UsageError(f"{name} is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so no config of a model.")
 
 
 def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:

@@ -45,7 +45,10 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
 def no_model(name: str, error: Exception) -> UsageError:
     """What to say where a config turns out to be none of a model."""
     said = " ".join(str(error).split())
-    return UsageError(f"the config of {name} is no model ({type(error).__name__}: {said[:200]}).")
+    return UsageError(
+        f"the config of {name} is no model; check its values against a config.json that works.",
+        detail=f"{type(error).__name__}: {said[:200]}",
+    )
 
 
 def possible_tasks(config: Any) -> list[str]:

@@ -60,7 +60,7 @@ class Jobs:
                 self._require_permission(live.question)
                 self._require_lane(live.question)
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
-                live.tell("error", **ended("failed", "usage", str(error)))
+                live.tell("error", **ended("failed", "usage", error.sentence))
                 continue
             self._live[job.id] = live
             self._line.append(live)
