@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
+from memorymark.failures import lacks_host_memory
 from memorymark.probe.confinement import in_force, memory_limit_bytes
 from memorymark.probe.process import too_large
 from memorymark.request import Request
@@ -287,10 +288,10 @@ def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, A
         return {"result": getattr(worker, call)(**arguments)}
     except MemoryMarkError as error:
         return _error(error)
-    except MemoryError as error:
-        limit_bytes = memory_limit_bytes()
-        return _crash(error) if limit_bytes is None else _error(too_large(limit_bytes))
     except Exception as error:
+        limit_bytes = memory_limit_bytes()
+        if limit_bytes is not None and lacks_host_memory(error):
+            return _error(too_large(limit_bytes))
         traceback.print_exc()
         refused = worker.refused_size(error)
         return _crash(error) if refused is None else _error(refused)
