@@ -23,7 +23,7 @@ from memorymark.units import GIB
         ({"model": "wav2vec2-base", "audio_seconds": 61}, "wav2vec2-base takes 1 to 60 seconds"),
         ({"model": "clip-base", "seq_len": 78}, "clip-base takes 1 to 77 tokens"),
         ({"model": "bert", "revision": "main"}, "--revision is for Hugging Face ids and bert is none"),
-        ({"model": "some/model", "seq_len": 0}, "the size of a sample must be 1 or more, not 0"),
+        ({"model": "some/model", "seq_len": 0}, "--seq-len must be 1 to 16777216, not 0"),
         ({"model": "gpt2", "recipe": Recipe(channels_last=True)}, "--channels-last is for image models"),
     ],
 )

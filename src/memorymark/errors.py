@@ -9,13 +9,21 @@ if TYPE_CHECKING:
 
 
 class MemoryMarkError(Exception):
-    """Something failed; the message is one sentence a person can act on, ``trials`` what had run until then."""
+    """Something failed; ``sentence`` is what a person can act on, ``trials`` what had run until then.
+
+    ``detail`` is what a library or a model said: for whoever runs the program and for logs, never for strangers.
+    """
 
     exit_code = 1
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, sentence: str, *, detail: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence, self.detail = sentence, detail
         self.trials: list[Trial] = []
+
+    def __str__(self) -> str:
+        """The sentence, and the detail behind a colon."""
+        return f"{self.sentence.rstrip('.')}: {self.detail}" if self.detail else self.sentence
 
 
 class UsageError(MemoryMarkError):
@@ -28,13 +36,17 @@ class NotAllowedError(UsageError):
     """The operator of the service does not let callers do this."""
 
 
+class TooLargeForWorkerError(UsageError):
+    """The question needs more of the host's memory than a worker may take."""
+
+
 class DoesNotFitError(MemoryMarkError):
     """Not even a batch of one trains on the target."""
 
     exit_code = 3
 
-    def __init__(self, message: str, shortfall_bytes: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, sentence: str, shortfall_bytes: int | None = None) -> None:
+        super().__init__(sentence)
         self.shortfall_bytes = shortfall_bytes
 
 

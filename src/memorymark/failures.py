@@ -42,6 +42,9 @@ LAUNCH_LIMIT = (
     "Tensor is too large",
 )
 
+# Who says so where the host has no more.
+CPU_ALLOCATOR = "DefaultCPUAllocator"
+
 # Batch norm has nothing to take a variance of; two samples are enough.
 TOO_FEW_SAMPLES = "Expected more than 1 value per channel when training"
 
@@ -65,6 +68,11 @@ def classify(error: BaseException) -> Failure | None:
     if isinstance(error, ValueError) and TOO_FEW_SAMPLES in message:
         return Failure("limit", "too few samples for batch norm, not memory")
     return None
+
+
+def lacks_host_memory(error: BaseException) -> bool:
+    """Whether it was the host, and no GPU, that had no more memory."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and CPU_ALLOCATOR in str(error))
 
 
 def _out_of_memory(message: str) -> Failure:

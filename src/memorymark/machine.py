@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from memorymark.catalog import match_gpu
@@ -30,6 +32,16 @@ def describe_machine() -> dict[str, Any]:
         "gpus": [state.name for state in nvml.gpus()],
         "driver": next((state.driver_version for state in nvml.gpus()), None),
     }
+
+
+@cache
+def host_memory_bytes() -> int:
+    """The memory of the host, or of the container that this runs in."""
+    has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # not there, or "max"
+            has = min(has, int(Path(file).read_text(encoding="ascii")))
+    return has
 
 
 def _installed(package: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from memorymark.catalog import ModelEntry
 from memorymark.errors import UsageError
 from memorymark.models.configs import check_config, read_config
-from memorymark.models.names import ModelName, read_name
-from memorymark.models.tasks import TASKS, check_sizes, find_task
+from memorymark.models.names import ModelName, check_revision, read_name
+from memorymark.models.tasks import TASKS, check_sample_size, check_sizes, find_task
 from memorymark.recipe import Recipe
 from memorymark.target import Target
 from memorymark.type_checks import require_types
@@ -53,6 +53,8 @@ class Request:
         require_types(vars(self), Request)
         if self.task is not None:
             find_task(self.task)
+        if self.revision is not None:
+            check_revision(self.revision)
         if self.config is None:
             if not self.model.strip():
                 raise UsageError("name a model, or give the config of one.")
@@ -73,9 +75,9 @@ class Request:
         """Refuses what is known already not to apply; the rest shows when the config is known."""
         entry = self.name.entry
         if entry is None:
-            for size in self.sizes.values():
-                if size is not None and size < 1:
-                    raise UsageError(f"the size of a sample must be 1 or more, not {size}.")
+            for unit, size in self.sizes.items():
+                if size is not None:
+                    check_sample_size(unit, size)
             return
         task = TASKS[self.task or entry.task]
         largest = {task.units[0]: entry.max_sample_size} if task.id == entry.task else {}

@@ -23,6 +23,9 @@ from typing import IO, Any
 
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
+from memorymark.failures import lacks_host_memory
+from memorymark.probe.confinement import in_force, memory_limit_bytes
+from memorymark.probe.process import too_large
 from memorymark.request import Request
 from memorymark.target import Target, default_gpu_target
 from memorymark.trial import Trial
@@ -60,14 +63,28 @@ class Worker:
                     "transformers": metadata.version("transformers"),
                     "cuda": torch.version.cuda or "none",
                 },
+                "confinement": in_force(),
             }
         return self._loaded
 
-    def open(self, request: dict[str, Any], predict_without_gpu: bool = False) -> dict[str, Any]:
+    def hub_config(self, name: str, revision: str | None) -> dict[str, Any]:
+        """The config.json of a Hugging Face id as anybody may read it, for a worker that cannot fetch it itself."""
+        from memorymark.models.hub import public_config
+
+        return {"config": public_config(name, revision)}
+
+    def open(
+        self,
+        request: dict[str, Any],
+        predict_without_gpu: bool = False,
+        hub_config: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Builds the model of a request on its device, or traces it for a GPU that is not here.
 
-        What an earlier ``open`` made is dropped, but for a few traces.
+        ``hub_config`` is the config of its Hugging Face id, where this process cannot fetch it. What an earlier
+        ``open`` made is dropped, but for a few traces.
         """
+        from memorymark.models import hub
         from memorymark.models.workloads import has_stand_in, look_early, workload_of
 
         start = PROCESS_START if self._loaded is None else time.perf_counter()
@@ -75,6 +92,8 @@ class Worker:
         self._request, self._has_run = None, False
         self._drop_probe()
         asked = Request.from_dict(request)
+        if hub_config is not None:
+            hub.give(asked.model, asked.revision, hub_config)
         look_early(asked)
         loaded = self.load(with_transformers=asked.name.is_of_transformers)
         imported = time.perf_counter()
@@ -229,10 +248,9 @@ class Worker:
             return None
         if not isinstance(crash, OF_A_WRONG_SIZE) or "CUDA" in str(crash):
             return None
-        said = _first_line(crash).rstrip(".")
         return UsageError(
-            f"{asked.entry.id} cannot be trained on images of {side} x {side} pixels ({said}); give another "
-            "--image-size."
+            f"give another --image-size; {asked.entry.id} cannot be trained on images of {side} x {side} pixels.",
+            detail=_first_line(crash).rstrip("."),
         )
 
 
@@ -271,14 +289,28 @@ def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, A
     except MemoryMarkError as error:
         return _error(error)
     except Exception as error:
+        limit_bytes = memory_limit_bytes()
+        if limit_bytes is not None and lacks_host_memory(error):
+            return _error(too_large(limit_bytes))
         traceback.print_exc()
         refused = worker.refused_size(error)
-        return {"crash": _first_line(error) + _place(error)} if refused is None else _error(refused)
+        return _crash(error) if refused is None else _error(refused)
+
+
+def _crash(error: Exception) -> dict[str, Any]:
+    return {"crash": _first_line(error) + _place(error)}
 
 
 def _error(error: MemoryMarkError) -> dict[str, Any]:
     shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
-    return {"error": {"type": type(error).__name__, "message": str(error), "shortfall_bytes": shortfall}}
+    return {
+        "error": {
+            "type": type(error).__name__,
+            "sentence": error.sentence,
+            "detail": error.detail,
+            "shortfall_bytes": shortfall,
+        }
+    }
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from processes import PATIENCE_SECONDS, is_running, wait_until
 
 # Whoever is started with this in the environment, and all that it starts, can be found by it.
-MARK_VARIABLE = "MEMORYMARK_FAULTS"
+# Its name is one that the environment of workers lets through.
+MARK_VARIABLE = "TORCH_MEMORYMARK_FAULTS"
 PRICES = itertools.count(1)
 
 # Measured on the CPU; its first trial comes at once and its last one much later.

@@ -10,7 +10,7 @@ from memorymark.advice.advice import Option, with_measured
 from memorymark.advice.changes import level_of
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import split
-from memorymark.errors import DoesNotFitError, UsageError, WorkerError, WorkerLostError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, WorkerError, WorkerLostError
 from memorymark.probe import Probe
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -114,7 +114,8 @@ class Confirming:
             self._inquiry.miss(option.changes, error)
             return None
         except FAILURES as error:
-            self._inquiry.refuse(option.changes, str(error).partition("\n")[0])
+            said = error.sentence if isinstance(error, MemoryMarkError) else str(error).partition("\n")[0]
+            self._inquiry.refuse(option.changes, said)
             return None
         if trial is None:
             self._inquiry.refuse(option.changes, "does not run within the margin of memory.")

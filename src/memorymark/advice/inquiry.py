@@ -77,7 +77,7 @@ class Inquiry:
 
     def miss(self, changes: tuple[str, ...], error: WorkerLostError) -> None:
         """Keeps that some changes could not be looked at, which says nothing about them."""
-        self.faults.append(Fault(changes, str(error)))
+        self.faults.append(Fault(changes, error.sentence))
 
     def tell(self, stage: Stage, message: str) -> None:
         """Says what is done now."""

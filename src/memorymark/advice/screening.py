@@ -158,7 +158,7 @@ class Screening:
             self._inquiry.miss(changes, error)
             return None
         except (UsageError, CannotPredictError, WorkerError) as error:
-            self._inquiry.refuse(changes, str(error).partition("; drop")[0].rstrip(".") + ".")
+            self._inquiry.refuse(changes, error.sentence.partition("; drop")[0].rstrip(".") + ".")
             return None
         except MemoryMarkError:
             raise

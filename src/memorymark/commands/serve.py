@@ -34,6 +34,10 @@ def serve(
     prediction_workers: Annotated[
         int | None, typer.Option("--prediction-workers", help="Predictions at a time; by the processors if left out.")
     ] = None,
+    worker_memory_gib: Annotated[
+        float | None,
+        typer.Option("--worker-memory-gib", help="Memory a worker may take; by the host's if left out."),
+    ] = None,
     job_seconds: Annotated[float, typer.Option("--job-seconds", help="The longest a job may take.")] = 600.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log problems only.")] = False,
 ) -> None:
@@ -58,6 +62,7 @@ def serve(
         origins=tuple(origin or ()),
         allow_code=allow_code,
         queue_size=queue_size,
+        worker_memory_gib=worker_memory_gib,
         job_seconds=job_seconds,
         **chosen,
     )

@@ -180,7 +180,7 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
         DoesNotFitError: "does_not_fit",
         CannotPredictError: "cannot_predict",
     }
-    return kinds.get(type(error), "worker")
+    return next((kind for each, kind in kinds.items() if isinstance(error, each)), "worker")
 
 
 def _in(document: Any, *names: str) -> Any:

@@ -44,8 +44,8 @@ class Recorder:
     def failed(self, error: MemoryMarkError) -> None:
         """Writes down why there is none."""
         kind = error_kind(error)
-        self._note("error", {"state": "failed", "error": str(error), "error_kind": kind})
-        self._write(state="failed", error=str(error), error_kind=kind)
+        self._note("error", {"state": "failed", "error": error.sentence, "error_kind": kind})
+        self._write(state="failed", error=error.sentence, error_kind=kind)
 
     def _note(self, event: str, data: dict[str, Any]) -> None:
         self._events.append(JobEvent(len(self._events) + 1, event, data, time.time()))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memorymark.workload import Batch
 
 SAMPLES_PER_SECOND = 16_000
+SMALL_SIDE = 64
 FRAMES_PER_SECOND = 50
 SPECTRA_PER_SECOND = 100
 LETTERS_PER_SECOND = 10
@@ -82,6 +83,12 @@ def image_side(config: Any) -> int | None:
     if isinstance(side, (list, tuple)) and side:
         side = side[0]
     return side if isinstance(side, int) else None
+
+
+def small_side(config: Any, usual: int) -> int:
+    """The side of images for a stand-in: small, but where windows must divide an image, as the config has it."""
+    has_windows = getattr(image_config(config), "window_size", None) is not None
+    return usual if has_windows else min(usual, SMALL_SIDE)
 
 
 def set_image_side(config: Any, side: int) -> None:

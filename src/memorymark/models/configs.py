@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ LAYERS = {
     "num_hidden_layers",
     "num_layers",
 }
+TOKENS = ("_token_id", "_token_index")
+# Counts of parts beyond those of any model, which would keep a worker busy and take its memory until it is stopped.
+COUNTS = re.compile(r"(.*_)?(layers?|blocks?|stages?|experts?|heads?|depths?)")
+MOST_PARTS = 20_000
+LABELS = ("num_labels", "num_classes")
+MOST_LABELS = 1_000_000
+LARGEST_NUMBER = 2**53
 STAND_IN_LAYERS = 2
 STAND_IN_WORDS = 2048
 
@@ -77,7 +85,7 @@ def parse_config(content: bytes, name: str) -> dict[str, Any]:
     if b"\0" in content[:1024]:
         raise UsageError(f"{name} is a binary file and no config; give its model's config.json.")
     if len(content) > LARGEST_CONFIG_BYTES:
-        raise UsageError(f"{name} is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so no config of a model.")
+        raise too_large_config(name)
     try:
         config = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -86,6 +94,11 @@ def parse_config(content: bytes, name: str) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise UsageError(f"{name} holds no JSON object; give a config.json as transformers writes it.")
     return config
+
+
+def too_large_config(name: str) -> UsageError:
+    """What to say of a file that is too large to be a config."""
+    return UsageError(f"{name} is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so no config of a model.")
 
 
 def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
@@ -98,6 +111,7 @@ def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
         raise UsageError("the config must hold JSON values only, as a config.json does.") from None
     if size > LARGEST_CONFIG_BYTES:
         raise UsageError(f"the config is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so none of a model.")
+    _check_numbers(config)
     if isinstance(config.get("model_type"), str) or (may_run_code and "auto_map" in config):
         return
     if isinstance(config.get("architecture"), str):
@@ -109,12 +123,31 @@ def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
     raise UsageError(f"{name} has no model_type and so is no config of a model; give one as transformers writes it.")
 
 
+def _check_numbers(value: Any, key: str = "") -> None:
+    """Refuses numbers that are none of a model."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _check_numbers(part, name)
+    elif isinstance(value, list):
+        for part in value:
+            _check_numbers(part, key)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        most = MOST_LABELS if key in LABELS else MOST_PARTS if COUNTS.fullmatch(key) else LARGEST_NUMBER
+        if abs(value) > most:
+            raise UsageError(f"{key[:100]!r} of the config is {value:.3g}, which no model has; give at most {most}.")
+
+
 def what_to_build(config: dict[str, Any]) -> dict[str, Any]:
     """The config without what is not about the architecture: other dtypes, kernels and code to fetch."""
     kept = {key: value for key, value in config.items() if key not in LEFT_OUT}
     if isinstance(kept.get("backbone"), str):
         raise UsageError("the config names its backbone by another model; give one with a backbone_config instead.")
     return {key: what_to_build(value) if isinstance(value, dict) else value for key, value in kept.items()}
+
+
+def is_cut(key: str) -> bool:
+    """Whether a stand-in has another value for this field."""
+    return key in LAYERS or key in ("depths", "layer_types", "vocab_size") or key.endswith(TOKENS)
 
 
 def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str, Any]:
@@ -132,7 +165,7 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
             small[key] = value[:STAND_IN_LAYERS]
         elif key == "vocab_size" and isinstance(value, int):
             small[key] = min(value, STAND_IN_WORDS)
-        elif key.endswith(("_token_id", "_token_index")) and isinstance(value, int) and shorter:
+        elif key.endswith(TOKENS) and isinstance(value, int) and shorter:
             small[key] = value if value < STAND_IN_WORDS else STAND_IN_WORDS - 1 - value % (STAND_IN_WORDS // 2)
         else:
             small[key] = stand_in(value, shorter=shorter) if isinstance(value, dict) else value

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from memorymark.errors import UsageError
-from memorymark.models.configs import what_to_build
+from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.models.build_guard import only_building
+from memorymark.models.config_fields import only_known
+from memorymark.models.configs import is_cut, what_to_build
 from memorymark.models.tasks import TASKS, TELLS_PROBLEM_TYPE, Task
 
 if TYPE_CHECKING:
@@ -34,18 +37,44 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
             f"transformers {transformers.__version__} knows no model_type {family!r}, which {name} has; "
             "a newer version may, or say --trust-remote-code if the model brings its own code."
         )
+    config_class = CONFIG_MAPPING[family]
+    facts = only_known({key: value for key, value in facts.items() if key != "model_type"}, config_class)
     try:
-        return CONFIG_MAPPING[family].from_dict({key: value for key, value in facts.items() if key != "model_type"})
-    except MemoryError:
+        with only_building():
+            config = config_class.from_dict(facts)
+    except (MemoryError, MemoryMarkError):
         raise
     except Exception as error:  # configs check themselves in many ways
         raise no_model(name, error) from None
+    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+        # Most config.json files say it, and no class knows it; any word does for the shape of a batch.
+        config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    return config
+
+
+def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
+    """A config.json that also names what a stand-in has less of, where it leaves that to its class."""
+
+    def add(given: dict[str, Any], config: Any) -> dict[str, Any]:
+        parts = {key: getattr(config, key, None) for key in getattr(config, "sub_configs", ())}
+        usual = {key: value for key, value in config.to_dict().items() if is_cut(key) and value is not None}
+        inner = {
+            key: add(given[key] if isinstance(given.get(key), dict) else {}, part)
+            for key, part in parts.items()
+            if hasattr(part, "to_dict")
+        }
+        return {**usual, **given, **inner}
+
+    return add(facts, make_config(facts, name))
 
 
 def no_model(name: str, error: Exception) -> UsageError:
     """What to say where a config turns out to be none of a model."""
     said = " ".join(str(error).split())
-    return UsageError(f"the config of {name} is no model ({type(error).__name__}: {said[:200]}).")
+    return UsageError(
+        f"the config of {name} is no model; check its values against a config.json that works.",
+        detail=f"{type(error).__name__}: {said[:200]}",
+    )
 
 
 def possible_tasks(config: Any) -> list[str]:
@@ -143,7 +172,8 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()
     try:
-        model: nn.Module = found._from_config(config)  # type: ignore[attr-defined]
+        with nullcontext() if hasattr(config, "auto_map") else only_building():
+            model: nn.Module = found._from_config(config)  # type: ignore[attr-defined]
     except (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
         raise no_model(name, error) from None
     if tied is False:

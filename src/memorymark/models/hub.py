@@ -6,25 +6,45 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from memorymark.errors import UsageError
-from memorymark.models.configs import parse_config
+from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.models.configs import LARGEST_CONFIG_BYTES, parse_config, too_large_config
 from memorymark.request import Request
+
+_given: dict[tuple[str, str | None], dict[str, Any]] = {}
 
 
 def hub_config(name: str, revision: str | None = None) -> dict[str, Any]:
-    """The config.json of a Hugging Face id, from this machine's cache or from the Hub."""
-    return parse_config(_content(name, revision), f"the config.json of {name}")
+    """The config.json of a Hugging Face id: the one that was given, or from this machine's cache or from the Hub."""
+    known = _given.get((name, revision))
+    return known if known is not None else parse_config(_content(name, revision), f"the config.json of {name}")
+
+
+def public_config(name: str, revision: str | None = None) -> dict[str, Any]:
+    """The same as anybody may read it: without the login of whoever runs this."""
+    return parse_config(_content(name, revision, is_public=True), f"the config.json of {name}")
+
+
+def give(name: str, revision: str | None, config: dict[str, Any]) -> None:
+    """Says what the config of a Hugging Face id is, in a process that cannot ask."""
+    _given.clear()
+    _given[name, revision] = config
 
 
 @lru_cache(maxsize=1)  # it is looked at early, and then built from
-def _content(name: str, revision: str | None) -> bytes:
+def _content(name: str, revision: str | None, *, is_public: bool = False) -> bytes:
     from huggingface_hub import errors as hub
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    token = False if is_public else None
 
     instead = f"give its config.json, in a folder as ./{name.rpartition('/')[2]}, or as config over HTTP"
     at = f" at revision {revision}" if revision else ""
     try:
-        file = hf_hub_download(name, "config.json", revision=revision, local_files_only=not _is_in_reach())
+        is_in_reach = _is_in_reach()
+        if is_in_reach:
+            facts = get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision), token=token)
+            _check_size(facts.size, name)
+        file = hf_hub_download(name, "config.json", revision=revision, local_files_only=not is_in_reach, token=token)
     except hub.GatedRepoError:
         raise UsageError(f"{name} is gated on Hugging Face; log in with `hf auth login`, or {instead}.") from None
     except hub.RevisionNotFoundError:
@@ -41,7 +61,18 @@ def _content(name: str, revision: str | None) -> bytes:
         raise UsageError(f"{name} is no name of a model on Hugging Face; write it as org/name.") from None
     except (OSError, hub.HfHubHTTPError, hub.OfflineModeIsEnabled):
         raise _out_of_reach(name, at, instead) from None
-    return Path(file).read_bytes()
+    except MemoryMarkError:
+        raise
+    except Exception as error:  # whatever else the library may raise
+        raise _out_of_reach(name, at, instead, error) from None
+    with Path(file).open("rb") as opened:
+        return opened.read(LARGEST_CONFIG_BYTES + 1)
+
+
+def _check_size(size_bytes: int | None, name: str) -> None:
+    """Refuses a file before it is fetched with which a whole disk could be filled."""
+    if size_bytes is not None and size_bytes > LARGEST_CONFIG_BYTES:
+        raise too_large_config(f"the config.json of {name}")
 
 
 def _is_in_reach() -> bool:
@@ -58,8 +89,12 @@ def _is_in_reach() -> bool:
         return False
 
 
-def _out_of_reach(name: str, at: str, instead: str) -> UsageError:
-    return UsageError(f"the config of {name}{at} is not on this machine and Hugging Face cannot be reached; {instead}.")
+def _out_of_reach(name: str, at: str, instead: str, error: Exception | None = None) -> UsageError:
+    said = [type(error).__name__, *str(error).splitlines()[:1]] if error is not None else []
+    return UsageError(
+        f"the config of {name}{at} is not on this machine and Hugging Face cannot be reached; {instead}.",
+        detail=": ".join(said),
+    )
 
 
 def remote_code_config(request: Request, facts: dict[str, Any]) -> Any:
@@ -76,7 +111,9 @@ def remote_code_config(request: Request, facts: dict[str, Any]) -> Any:
         raise
     except Exception as error:  # it is anybody's code
         said = " ".join(str(error).split())[:200]
-        raise UsageError(f"the code of {request.entry.id} does not run ({type(error).__name__}: {said}).") from None
+        raise UsageError(
+            f"the code of {request.entry.id} does not run.", detail=f"{type(error).__name__}: {said}"
+        ) from None
     for key, value in facts.items():
         if hasattr(config, key) and key not in ("auto_map", "model_type"):
             setattr(config, key, value)

@@ -18,6 +18,10 @@ Kind = Literal["catalog", "config", "hub", "path", "factory", "timm"]
 # Endings of files that people give instead of a config; they are read as far as it takes to say what they are.
 FILES = (".json", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".safetensors", ".gguf", ".onnx", ".h5", ".yaml")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+LONGEST_PART_OF_HUB_ID = 96
+# A branch, a tag or a commit, as git allows them and Hugging Face has them; it becomes part of an address and a path.
+REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*", re.ASCII)
+LONGEST_REVISION = 200
 FACTORY = re.compile(r"(?P<where>[^:()]+):(?P<function>[^:()]*)(?P<arguments>\(.*\))?", re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # As timm spells them: vit_base_patch16_224, convnext_tiny.fb_in1k.
@@ -81,7 +85,7 @@ class FactoryCall:
 def read_name(name: str, *, prefer_hub: bool = False) -> ModelName:
     """What ``name`` means; with ``prefer_hub`` a Hugging Face id is one even if the catalog has the model."""
     text = name.strip()
-    is_hub_id = HUB_ID.fullmatch(text) is not None and not text.endswith(FILES)
+    is_hub_id = _is_hub_id(text)
     entry = known_model(text)
     if entry is not None and not (is_hub_id and prefer_hub):
         return ModelName("catalog", text, entry)
@@ -102,6 +106,24 @@ def read_name(name: str, *, prefer_hub: bool = False) -> ModelName:
         return ModelName("timm", f"timm:{text}")
     find_model(text)  # raises, with what was perhaps meant
     raise AssertionError(text)
+
+
+def check_revision(revision: str) -> None:
+    """Refuses what is no branch, tag or commit: libraries join it to paths."""
+    is_one = REVISION.fullmatch(revision) is not None and len(revision) <= LONGEST_REVISION
+    parts = revision.split("/")
+    if not is_one or ".." in revision or any(part.endswith((".lock", ".")) for part in parts):
+        raise UsageError("--revision must be the name of a branch or a tag, or a commit, as in main or v1.0.")
+
+
+def _is_hub_id(text: str) -> bool:
+    return (
+        HUB_ID.fullmatch(text) is not None
+        and not text.endswith(FILES)
+        and ".." not in text
+        and "--" not in text
+        and all(len(part) <= LONGEST_PART_OF_HUB_ID for part in text.split("/"))
+    )
 
 
 def read_factory(text: str) -> FactoryCall:

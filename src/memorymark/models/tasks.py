@@ -10,6 +10,9 @@ from memorymark.errors import UsageError
 # The option of the command line that sets each size of a sample.
 OPTIONS = {"tokens": "--seq-len", "pixels": "--image-size", "seconds": "--audio-seconds"}
 
+# Beyond what anybody trains on: 16 million tokens, an image of a gigapixel, ten hours.
+LARGEST_SAMPLE = {"tokens": 2**24, "pixels": 2**15, "seconds": 36_000}
+
 
 @dataclass(frozen=True)
 class Task:
@@ -62,6 +65,12 @@ def find_task(name: str) -> Task:
     return TASKS[name]
 
 
+def check_sample_size(unit: str, size: int) -> None:
+    """Refuses sizes that no sample has, whatever the model."""
+    if not 1 <= size <= LARGEST_SAMPLE[unit]:
+        raise UsageError(f"{OPTIONS[unit]} must be 1 to {LARGEST_SAMPLE[unit]}, not {size}.")
+
+
 def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: dict[str, int]) -> None:
     """Refuses sizes that a sample of the task does not have, or that the model does not take."""
     for unit, size in asked.items():
@@ -72,7 +81,6 @@ def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: d
             raise UsageError(
                 f"{OPTIONS[unit]} does not apply to {model}, whose samples are counted in {counted}; drop it."
             )
-        limit = largest.get(unit)
-        if size < 1 or (limit is not None and size > limit):
-            limits = f"1 to {limit} {unit}" if limit is not None else f"1 {unit[:-1]} or more"
-            raise UsageError(f"{model} takes {limits}; {OPTIONS[unit]} {size} is outside of that.")
+        limit = largest.get(unit) or LARGEST_SAMPLE[unit]
+        if not 1 <= size <= limit:
+            raise UsageError(f"{model} takes 1 to {limit} {unit}; {OPTIONS[unit]} {size} is outside of that.")

@@ -51,7 +51,7 @@ def _of_config(request: Request) -> Workload:
     name, entry = request.entry.id, request.name.entry
     facts = _facts(request)
     if request.small:
-        facts = {**facts, **entry.small_config} if entry is not None else stand_in(facts)
+        facts = {**facts, **entry.small_config} if entry is not None else _stand_in(request, facts)
     config = (
         remote_code_config(request, facts)
         if request.trust_remote_code and "auto_map" in facts
@@ -77,6 +77,11 @@ def _of_config(request: Request) -> Workload:
         name=name,
         sample=shape.describe(task, config),
     )
+
+
+def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
+    has_code = request.trust_remote_code and "auto_map" in facts
+    return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
 
 
 def _no_logits(request: Request) -> UsageError:
@@ -108,7 +113,7 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
     if entry is not None and is_usual_task and not request.small:
         usual[task.units[0]] = entry.sample_size
     if request.small:
-        usual |= {"pixels": min(usual["pixels"], 64), "seconds": 1}
+        usual |= {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
     pixels = asked["pixels"] or usual["pixels"]
     if "pixels" in task.units and (asked["pixels"] or request.small):
         batches.set_image_side(config, pixels)

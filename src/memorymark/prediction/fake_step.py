@@ -180,7 +180,7 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
         NotImplementedError,
     ) as error:
         what = str(error).partition("\n")[0] or type(error).__name__
-        raise CannotPredictError(f"an operation has no shape rule ({what}); measure on a GPU.") from None
+        raise CannotPredictError("an operation has no shape rule; measure on a GPU.", detail=what) from None
     except RuntimeError as error:
         for sign, reason in ONLY_A_RUN.items():
             if sign in str(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memorymark import errors
-from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerError, WorkerLostError
+from memorymark.errors import (
+    DoesNotFitError,
+    MemoryMarkError,
+    TooLargeForWorkerError,
+    WorkerError,
+    WorkerLostError,
+)
+from memorymark.probe.confinement import TOO_MUCH_MEMORY_EXIT, Confinement, make_home
+from memorymark.units import format_bytes
 
 # Without the working directory on the path: a random.py lying there must not stand in for Python's own.
 START_WORKER = """
 import sys
-sys.path[:] = [path for path in sys.path if path] + sys.argv[1:]
+sys.path[:] = [path for path in sys.path if path] + sys.argv[1:2]
+from memorymark.probe.confinement import confine
+for confinement in sys.argv[2:]:
+    confine(confinement)
 from memorymark.worker import main
 main()
 """
@@ -29,17 +41,25 @@ main()
 class WorkerProcess:
     """The child, its two pipes, and a file that catches what it prints."""
 
-    def __init__(self) -> None:
+    def __init__(self, confinement: Confinement | None = None) -> None:
+        self.confinement = confinement
+        self._home = make_home() if confinement is not None else None
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
+        command = [sys.executable, "-c", START_WORKER, str(Path(__file__).parents[2])]
+        environment: dict[str, str] = dict(os.environ)
+        if confinement is not None and self._home is not None:
+            command.append(confinement.to_argument(self._home))
+            environment = confinement.environment(self._home)
         # A session of its own: Ctrl-C reaches only the parent, which then ends the child and all it started.
         self.process = subprocess.Popen(  # noqa: S603 - our own code
-            [sys.executable, "-c", START_WORKER, str(Path(__file__).parents[2])],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             start_new_session=True,
             # On a busy host, threads that spin while they wait make a CPU step several times slower.
-            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"},
+            env={"OMP_WAIT_POLICY": "PASSIVE", **environment, "PYTHONUNBUFFERED": "1"},
+            cwd=self._home if self.is_sealed else None,
             text=True,
             encoding="utf-8",
         )
@@ -48,6 +68,11 @@ class WorkerProcess:
         self._answers: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it can reach neither the network nor the operator's files."""
+        return self.confinement is not None and self.confinement.sealed
 
     def call(self, name: str, arguments: dict[str, Any], time_limit_seconds: float) -> dict[str, Any]:
         """Asks the worker and waits for its answer; an error of its own is raised here."""
@@ -64,11 +89,11 @@ class WorkerProcess:
         except BrokenPipeError:
             line = None
         if line is None:
-            raise WorkerLostError(self._epitaph())
+            raise self._epitaph()
         try:
             answer = json.loads(line)
         except ValueError:
-            raise WorkerError(f"the worker answered with something else than JSON: {line.strip()!r}") from None
+            raise WorkerError("the worker answered with something else than JSON.", detail=repr(line.strip())) from None
         return _result(answer)
 
     def interrupt(self) -> None:
@@ -108,6 +133,8 @@ class WorkerProcess:
             with suppress(BrokenPipeError):  # closing flushes a command that nobody reads any more
                 if stream is not None:
                     stream.close()
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
 
     def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened as a pipe above
@@ -115,19 +142,30 @@ class WorkerProcess:
             self._answers.put(line)
         self._answers.put(None)
 
-    def _epitaph(self) -> str:
+    def _epitaph(self) -> MemoryMarkError:
         code = self.process.wait()
+        limit_bytes = self.confinement.memory_bytes if self.confinement is not None else None
+        if code == TOO_MUCH_MEMORY_EXIT and limit_bytes is not None:
+            return too_large(limit_bytes)
         if code == -signal.SIGKILL:
-            return (
+            return WorkerLostError(
                 "the worker was killed (signal 9), most likely because the host ran out of memory; "
                 "free some, or lower --max-batch."
             )
         if code == -signal.SIGILL:
-            return "the worker met an instruction that this processor lacks; try --precision fp32."
+            return WorkerLostError("the worker met an instruction that this processor lacks; try --precision fp32.")
         how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return f"the worker ended {how}" + (f": {said[-1]}" if said else ".")
+        return WorkerLostError(f"the worker ended {how}.", detail=said[-1] if said else "")
+
+
+def too_large(limit_bytes: int) -> TooLargeForWorkerError:
+    """What to say of a question that took a worker more memory than it may take."""
+    return TooLargeForWorkerError(
+        f"this takes more memory than a worker of the service may use ({format_bytes(limit_bytes)}); ask for a smaller "
+        "model or sample, or have the operator raise --worker-memory-gib."
+    )
 
 
 class Workers(Protocol):
@@ -182,9 +220,9 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = answer["result"]
         return result
     if "crash" in answer:
-        raise WorkerError(f"the training step crashed: {answer['crash']}")
+        raise WorkerError("the training step crashed.", detail=answer["crash"])
     error = answer["error"]
     kind: type[MemoryMarkError] = getattr(errors, error["type"])
     if kind is DoesNotFitError:
-        raise DoesNotFitError(error["message"], error["shortfall_bytes"])
-    raise kind(error["message"])
+        raise DoesNotFitError(error["sentence"], error["shortfall_bytes"])
+    raise kind(error["sentence"], detail=error["detail"])

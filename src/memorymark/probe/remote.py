@@ -6,13 +6,16 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from memorymark.errors import MemoryMarkError, UsageError, WorkerError
+from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.probe.base import ProbeInfo
+from memorymark.probe.fetching import fetched_config
 from memorymark.probe.process import FreshWorkers, WorkerProcess, Workers
 from memorymark.request import Request
 from memorymark.trial import Trial
 
 DEFAULT_TIME_LIMIT_SECONDS = 600.0
+# After these a worker is gone, hangs, or holds on to memory.
+NOT_FIT_TO_GO_ON = (WorkerError, TooLargeForWorkerError)
 
 
 class RemoteProbe:
@@ -92,7 +95,7 @@ class RemoteProbe:
         try:
             return self._worker.call(name, arguments, self._time_limit_seconds)
         except BaseException as error:
-            answered = isinstance(error, MemoryMarkError) and not isinstance(error, WorkerError)
+            answered = isinstance(error, MemoryMarkError) and not isinstance(error, NOT_FIT_TO_GO_ON)
             self._give_back() if answered else self._kill()
             raise
 
@@ -104,8 +107,18 @@ class RemoteProbe:
 
     def _open(self) -> None:
         self._worker = self._workers.take()
+        try:
+            hub_config = fetched_config(self._request) if self._worker.is_sealed else None
+        except BaseException:
+            self._give_back()
+            raise
         self.info = ProbeInfo.from_dict(
-            self.call("open", request=self._request.to_dict(), predict_without_gpu=self._predict_without_gpu)
+            self.call(
+                "open",
+                request=self._request.to_dict(),
+                predict_without_gpu=self._predict_without_gpu,
+                hub_config=hub_config,
+            )
         )
 
     def _kill(self) -> None:

@@ -100,7 +100,7 @@ def explain_errors(app: Flask) -> None:
         if isinstance(error, HistoryError):
             log.error("%s", error)
             return failure(status, "the history cannot be used now; the log says why, ask again later.")
-        return failure(status, str(error))
+        return failure(status, error.sentence)
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:

@@ -255,9 +255,9 @@ class Jobs:
                 self._require_permission(live.question)
                 self._require_lane(live.question)
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
-                live.tell("error", **ended("failed", "usage", str(error)))
+                live.tell("error", **ended("failed", "usage", error.sentence))
             except MemoryMarkError as error:
-                live.tell("error", **ended("failed", "internal", str(error)))
+                live.tell("error", **ended("failed", "internal", error.sentence))
         with self._changed:
             if not live.is_saved or not live.job.is_finished:
                 self._live[job.id] = live

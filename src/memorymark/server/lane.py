@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from memorymark import engine
-from memorymark.errors import HistoryError, MemoryMarkError, StoppedError
+from memorymark.errors import HistoryError, MemoryMarkError, StoppedError, WorkerError
 from memorymark.events import Event
 from memorymark.history import Job
 from memorymark.history.job import error_kind
@@ -125,7 +125,16 @@ class Lane(threading.Thread):
             limit = f"its limit of {job.time_limit_seconds:g} s"
             sentence = f"it took longer than {limit}; ask with a longer time_limit, if the server allows it."
             return ended("failed", "time_limit", sentence)
-        return ended("failed", error_kind(error), str(error))
+        if error.detail:
+            log.warning("job failed: %s", error.detail, extra={"job": job.job.id, "lane": self.name})
+        return ended("failed", error_kind(error), over_the_wall(error))
+
+
+def over_the_wall(error: MemoryMarkError) -> str:
+    """What callers are told of an error: its sentence, never what a library or a model said."""
+    if error.detail and isinstance(error, WorkerError):
+        return f"{error.sentence.rstrip('.')}; the service's log says why."
+    return error.sentence
 
 
 def _tell(job: LiveJob, lease: Lease, event: Event) -> None:

@@ -6,13 +6,15 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from types import FrameType
+from typing import Any
 
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
+from memorymark.probe.confinement import shortcomings
 from memorymark.server.app import create_front
 from memorymark.server.http_server import BACKLOG, HttpServer
 from memorymark.server.jobs import Jobs
@@ -43,8 +45,9 @@ def running(settings: Settings) -> Iterator[Service]:
     store = Store(settings.database_url)
     try:
         with only_server(store), closing(_bind(settings)) as listening:
-            first = WarmWorkers(reuse=True)
+            first = WarmWorkers(reuse=True, confinement=settings.confinement())
             first.prepare().result()
+            _tell_confinement(settings, first.loaded)
             kind = first.loaded["device_kind"]
             jobs = Jobs(
                 store,
@@ -85,13 +88,23 @@ def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:
 
 def _lanes(settings: Settings, first: WarmWorkers, device_kind: str) -> Iterator[Lane]:
     for number in range(settings.prediction_workers):
-        yield Lane(f"prediction-{number}", first if number == 0 else WarmWorkers(reuse=True))
+        predicting = first if number == 0 else WarmWorkers(reuse=True, confinement=settings.confinement())
+        yield Lane(f"prediction-{number}", predicting)
     gpus = max(len(nvml.gpus()), 1) if device_kind == "cuda" else 0
-    for index in range(gpus):
-        yield Lane(f"gpu-{index}", WarmWorkers(reuse=False), f"cuda:{index}")
+    devices = {**{f"gpu-{index}": f"cuda:{index}" for index in range(gpus)}, "cpu": "cpu"}
     if device_kind == "mps":
-        yield Lane("mps", WarmWorkers(reuse=False), "mps")
-    yield Lane("cpu", WarmWorkers(reuse=False), "cpu")
+        devices = {"mps": "mps", **devices}
+    for name, device in devices.items():
+        yield Lane(name, WarmWorkers(reuse=False, confinement=settings.confinement(device)), device)
+
+
+def _tell_confinement(settings: Settings, loaded: Mapping[str, Any]) -> None:
+    """Logs what the workers are kept from, and warns of what this kernel does not keep them from."""
+    holds = loaded["confinement"]
+    log.info("workers are confined: %s", ", ".join(f"{what} {how}" for what, how in holds.items()))
+    missing = shortcomings(holds)
+    if missing and not settings.allow_code:
+        log.warning("this kernel cannot seal workers: from inside one, %s", " and ".join(missing))
 
 
 def _bind(settings: Settings) -> socket.socket:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from memorymark.errors import StoppedError
+from memorymark.probe.confinement import Confinement
 from memorymark.probe.process import WorkerProcess
 
 LOAD_SECONDS = 300.0
@@ -28,8 +29,8 @@ class WarmWorkers:
     the worker ends, and the device's memory is free, while the next one is already getting ready.
     """
 
-    def __init__(self, *, reuse: bool, uses: int = USES) -> None:
-        self._reuse, self._uses = reuse, uses
+    def __init__(self, *, reuse: bool, uses: int = USES, confinement: Confinement | None = None) -> None:
+        self._reuse, self._uses, self._confinement = reuse, uses, confinement
         self._lock = threading.Lock()
         self._ready: Future[WorkerProcess] | None = None
         self._loading: WorkerProcess | None = None
@@ -130,7 +131,7 @@ class WarmWorkers:
     def _start(self, ready: Future[WorkerProcess]) -> None:
         worker: WorkerProcess | None = None
         try:
-            worker = WorkerProcess()
+            worker = WorkerProcess(self._confinement)
             with self._lock:
                 self._loading = worker
                 if self.is_stopped or self._ready is not ready:

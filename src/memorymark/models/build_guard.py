@@ -1,0 +1,78 @@
+"""Sees to it that building a model from a config opens no file, starts no process and reaches no network.
+
+The fields of a config are checked before; this is for the way that nobody has thought of. Python tells an audit hook of
+each of these operations before it happens, whichever library asks for it. A hook cannot be taken out again, so it
+stands by and looks at a flag.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from memorymark.errors import UsageError
+
+# Whatever it is called with.
+REFUSED = (
+    *("socket.", "subprocess.", "ftplib.", "http.", "urllib.", "smtplib.", "webbrowser.", "shutil."),
+    *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "os.truncate"),
+    *("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "pty."),
+)
+# Whose first argument is a path, and which import modules too: allowed where libraries lie.
+OPENING = ("open", "os.listdir", "os.scandir", "ctypes.dlopen")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+_state = threading.local()
+
+
+@contextmanager
+def only_building() -> Iterator[None]:
+    """Inside, nothing but Python's own libraries can be opened by this thread."""
+    _install()
+    before, writes_bytecode = getattr(_state, "is_on", False), sys.dont_write_bytecode
+    _state.is_on, sys.dont_write_bytecode = True, True
+    try:
+        yield
+    finally:
+        _state.is_on, sys.dont_write_bytecode = before, writes_bytecode
+
+
+@cache
+def _install() -> None:
+    roots = tuple(os.path.realpath(path) + os.sep for path in _library_paths())
+
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        if not getattr(_state, "is_on", False):
+            return
+        if event.startswith(REFUSED) or (event in OPENING and not _is_of_a_library(event, arguments, roots)):
+            raise UsageError(
+                "the config has a library open a file or reach out, which is not done for a config; give one without "
+                "names of files and other models.",
+                detail=f"{event} {arguments[:1]}",
+            )
+
+    sys.addaudithook(refuse)
+
+
+def _library_paths() -> set[str]:
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return {path for path in (*installed, *sys.path, sys.prefix, sys.base_prefix) if path}
+
+
+def _is_of_a_library(event: str, arguments: tuple[Any, ...], roots: tuple[str, ...]) -> bool:
+    path = arguments[0] if arguments else None
+    if path is None or isinstance(path, int):  # this process itself, or a file that is open already
+        return True
+    if event == "open" and len(arguments) > 2 and isinstance(arguments[2], int) and arguments[2] & WRITING:
+        return False
+    name = os.fsdecode(path)
+    if event == "ctypes.dlopen" and os.sep not in name:  # found by the system's loader among its own
+        return True
+    # Under realpath a link inside a library leads to where it points.
+    return os.path.realpath(name).startswith(roots)

@@ -1,0 +1,44 @@
+"""Configs from Hugging Face for workers that cannot reach it: fetched in a process of their own, as anybody may."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from memorymark.probe.confinement import Confinement
+from memorymark.probe.process import WorkerProcess
+from memorymark.request import Request
+from memorymark.units import GIB
+
+FETCH_SECONDS = 60.0
+# An analysis of many parts asks for the same config many times; a branch may move on.
+KEPT_SECONDS = 300.0
+MOST_KEPT = 64
+
+_kept: dict[tuple[str, str | None], tuple[float, dict[str, Any]]] = {}
+_lock = threading.Lock()
+
+
+def fetched_config(request: Request) -> dict[str, Any] | None:
+    """The config.json of the Hugging Face id that a request names; ``None`` if it names none."""
+    if request.config is not None or request.name.kind != "hub":
+        return None
+    key, now = (request.model, request.revision), time.monotonic()
+    with _lock:
+        for old in [known for known, (since, _) in _kept.items() if now - since > KEPT_SECONDS]:
+            del _kept[old]
+        if key in _kept:
+            return _kept[key][1]
+    fetcher = WorkerProcess(Confinement(sealed=False, memory_bytes=GIB))
+    try:
+        config: dict[str, Any] = fetcher.call(
+            "hub_config", {"name": request.model, "revision": request.revision}, FETCH_SECONDS
+        )["config"]
+    finally:
+        fetcher.kill()
+    with _lock:
+        _kept[key] = (now, config)
+        for oldest in list(_kept)[:-MOST_KEPT]:
+            del _kept[oldest]
+    return config
