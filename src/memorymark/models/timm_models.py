@@ -73,6 +73,6 @@ def _timm(name: str) -> Any:
     except Exception as error:  # it, or what it needs, is missing or broken
         raise UsageError(
             f"timm:{name} needs timm, which cannot be imported here ({type(error).__name__}: {error}); "
-            "`pip install timm torchvision` may help."
+            "`pip install 'memorymark[timm]'` may help."
         ) from None
     return timm
