@@ -112,13 +112,13 @@ def test_a_folder_of_the_server_does_not_stand_in_for_a_hugging_face_id(http, jo
     assert answer["job"]["question"]["request"]["config"] is None
 
 
-def test_other_names_of_a_choice_are_understood(http):
+def test_other_names_of_a_choice_are_understood(http, jobs):
     _, answer = post(
         http, model_name="resnet50", precision="bfloat16", optimizer="AdamW_8bit", task="IMAGE_classification"
     )
 
     asked = answer["job"]["question"]["request"]
-    assert answer["job"]["model_name"] == "resnet"
+    assert jobs.get(answer["job"]["id"]).model == "resnet"
     assert (asked["recipe"]["precision"], asked["recipe"]["optimizer"]) == ("bf16", "adamw8bit")
     assert asked["task"] == "image-classification"
 

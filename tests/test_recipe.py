@@ -81,7 +81,7 @@ def test_what_is_no_name_of_a_choice_is_refused(field, given):
 
 
 def test_a_slip_in_a_choice_is_answered_with_what_was_perhaps_meant():
-    with pytest.raises(UsageError, match="unknown optimizer 'adafctor': did you mean adafactor?"):
+    with pytest.raises(UsageError, match=r"unknown optimizer 'adafctor': did you mean adafactor\?"):
         Recipe(optimizer="adafctor")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from memorymark.errors import UsageError
 
 MISFIT = object()
-LONGEST_SHOWN = 200
+LONGEST_SHOWN = 100
 IN_WORDS: dict[Any, str] = {
     bool: "True or False",
     int: "a whole number",
@@ -61,9 +61,9 @@ def whole(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """A value for a sentence, on one line and not too long."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    """A value for a sentence; of what is long, or takes several lines, only what it is."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN and "\n" not in text else f"a {type(value).__name__}"
 
 
 @cache
