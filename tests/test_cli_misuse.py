@@ -15,7 +15,12 @@ from command_line import SMALL, document, needs_no_gpu, run_here
     ("arguments", "said"),
     [
         (("analyze", "brt"), "unknown model 'brt': did you mean bert?"),
-        (("measure", "resnet50"), "did you mean resnet?"),
+        (("measure", "resnt50"), "did you mean resnet"),
+        (("predict", "bert", "--precision", "fp61"), "unknown precision 'fp61': did you mean fp16?"),
+        (
+            ("predict", "bert", "--precision", "BFloat16", "--optimizer", "AdamW_8bit", "--gpu", "xy"),
+            "unknown GPU 'xy'",
+        ),
         (("analyze", "bert", "-b", "-3"), "--batch-size must be 1 or more, not -3"),
         (("measure", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),
         (("validate", "backward", "bert", "-b", "0"), "--batch-size must be 1 or more, not 0"),

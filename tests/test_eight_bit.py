@@ -3,7 +3,7 @@ import torch
 
 import memorymark as mm
 from memorymark.eight_bit import StandInAdamW8bit
-from memorymark.step import make_optimizer
+from memorymark.optimizers import make_optimizer
 from test_lora import predicted
 from tiny import tiny
 

@@ -1,13 +1,13 @@
-import importlib.util
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
 from memorymark.errors import UsageError
+from memorymark.models import timm_names
 from memorymark.models.names import read_factory, read_name, short_id
 
 HERE = Path.cwd()
-needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,63 @@ def test_what_a_name_means_can_be_read_from_it(name, kind, text, short):
     assert short_id(name) == short
 
 
-@needs_timm
-def test_a_name_as_timm_spells_them_is_one_of_timm():
-    assert read_name("vit_small_patch16_384").text == "timm:vit_small_patch16_384"
+@pytest.fixture
+def timm(tmp_path, monkeypatch):
+    """A timm with a few models, registered as timm registers them; it cannot be imported, which takes long."""
+    models = tmp_path / "timm" / "models"
+    models.mkdir(parents=True)
+    (models.parent / "__init__.py").write_text("raise ImportError")
+    names = ("resnet34", "resnet50", "vgg16", "vit_small_patch16_384")
+    functions = [
+        f"@register_model\ndef {name}(pretrained: bool = False, **kwargs) -> Net:\n    ...\n" for name in names
+    ]
+    (models / "nets.py").write_text("def helper(x):\n    ...\n\n\n" + "\n\n".join(functions))
+    _with_timm(monkeypatch, ModuleSpec("timm", None, is_package=True), models.parent)
+
+
+@pytest.fixture
+def no_timm(monkeypatch):
+    _with_timm(monkeypatch, None)
+
+
+def _with_timm(monkeypatch, spec, folder=None):
+    if spec is not None:
+        spec.submodule_search_locations.append(str(folder))
+    monkeypatch.setattr(timm_names, "find_spec", lambda name: spec)
+    timm_names.timm_names.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def fresh_timm_names():
+    yield
+    timm_names.timm_names.cache_clear()
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("name", ["vgg16", "resnet34", "vit_small_patch16_384", "vgg16.tv_in1k"])
+def test_a_name_of_timm_needs_no_prefix_where_timm_is_installed(name):
+    assert read_name(name).text == f"timm:{name}"
+
+
+@pytest.mark.usefixtures("timm")
+def test_the_catalog_comes_before_timm():
+    assert read_name("resnet50").id == "resnet"
+    assert read_name("timm:resnet50").kind == "timm"
+
+
+@pytest.mark.usefixtures("timm")
+def test_a_slip_in_a_name_of_timm_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match=r"unknown model 'vgg161': did you mean timm:vgg16\?"):
+        read_name("vgg161")
+
+
+@pytest.mark.usefixtures("no_timm")
+@pytest.mark.parametrize("name", ["vgg16", "resnet34", "vit_small_patch16_384", "efficientnet_b3"])
+def test_where_timm_is_not_installed_its_names_are_answered_with_how_to_install_it(name):
+    with pytest.raises(
+        UsageError, match=rf"{name}.*timm, which is not installed here, run `pip install 'memorymark\[timm\]'`"
+    ):
+        read_name(name)
 
 
 def test_a_hugging_face_id_of_the_catalog_can_be_meant_as_such():
@@ -65,7 +119,7 @@ def test_the_first_of_two_entries_with_the_same_hugging_face_id_has_it():
     ("name", "complaint"),
     [
         ("brt", "unknown model 'brt': did you mean bert?"),
-        ("xyzzy", "unknown model 'xyzzy': the models are bert, "),
+        ("xyzzy", "unknown model 'xyzzy': try bert, gpt2 or resnet. `memorymark models` lists all"),
         ("llama 2", "unknown model 'llama 2'"),
         ("net.py", "net.py is a program; name its function that makes the workload, as in net.py:make_workload"),
         ("net.py:", "'net.py:' names no function"),

@@ -112,12 +112,23 @@ def test_a_folder_of_the_server_does_not_stand_in_for_a_hugging_face_id(http, jo
     assert answer["job"]["question"]["request"]["config"] is None
 
 
+def test_other_names_of_a_choice_are_understood(http, jobs):
+    _, answer = post(
+        http, model_name="resnet50", precision="bfloat16", optimizer="AdamW_8bit", task="IMAGE_classification"
+    )
+
+    asked = answer["job"]["question"]["request"]
+    assert jobs.get(answer["job"]["id"]).model == "resnet"
+    assert (asked["recipe"]["precision"], asked["recipe"]["optimizer"]) == ("bf16", "adamw8bit")
+    assert asked["task"] == "image-classification"
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({}, "model_name is missing; name one of bert, "),
+        ({}, "model_name is missing; name a model such as bert, gpt2 or resnet (GET /models lists all)"),
         ({"model_name": ""}, "model_name is missing"),
-        ({"model_name": "brt"}, "unknown model 'brt': did you mean bert? The models are bert, "),
+        ({"model_name": "brt"}, "unknown model 'brt': did you mean bert? GET /models lists all"),
         ({"config": {}}, "the config has no model_type"),
         ({"config": {"model_type": "bert", "x": "y" * LARGEST_CONFIG_BYTES}}, "the config is larger than"),
         ({"model_name": "bert", "task": "summing"}, "unknown task 'summing'; use one of causal-lm"),

@@ -1,9 +1,11 @@
 import json
 
+import numpy as np
 import pytest
+import torch
 
 from memorymark.errors import UsageError
-from memorymark.recipe import FUSED_OPTIMIZERS, Recipe
+from memorymark.recipe import CHOICES, FUSED_OPTIMIZERS, Recipe
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,45 @@ def test_a_recipe_survives_json():
     recipe = Recipe(precision="fp16", optimizer="adam", accumulation_steps=2, tf32=True)
 
     assert Recipe(**json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "meant"),
+    [
+        *(("precision", name, "bf16") for name in ("bfloat16", "BF16", "bf-16", "torch.bfloat16", torch.bfloat16)),
+        *(("precision", name, "fp16") for name in ("float16", "half", "FP-16", "fp_16", "16-mixed", torch.half)),
+        *(("precision", name, "fp32") for name in ("float32", "Float 32", torch.float)),
+        *(("optimizer", name, "adamw") for name in ("AdamW", "adamw_torch", "torch.optim.AdamW")),
+        *(("optimizer", name, "adamw8bit") for name in ("adamw_8bit", "AdamW8bit", "adamw_bnb_8bit", "8-bit AdamW")),
+        *(("optimizer", name, "sgd") for name in ("SGD", " sgd ")),
+        ("attention", "SDPA", "sdpa"),
+        ("loss", "Mean", "mean"),
+    ],
+)
+def test_the_names_that_people_know_a_choice_by_are_understood(field, given, meant):
+    assert Recipe(**{field: given}) == Recipe(**{field: meant})
+
+
+@pytest.mark.parametrize("field", CHOICES)
+@pytest.mark.parametrize("given", [None, 5, True, [], torch.int8, object()])
+def test_what_is_no_name_of_a_choice_is_refused(field, given):
+    with pytest.raises(UsageError, match=f"unknown {field} "):
+        Recipe(**{field: given})
+
+
+def test_a_slip_in_a_choice_is_answered_with_what_was_perhaps_meant():
+    with pytest.raises(UsageError, match=r"unknown optimizer 'adafctor': did you mean adafactor\?"):
+        Recipe(optimizer="adafctor")
+
+
+@pytest.mark.parametrize("number", [np.int64(4), np.uint8(4), np.array(4), torch.tensor(4)], ids=lambda n: str(type(n)))
+def test_whole_numbers_of_numpy_and_torch_are_whole_numbers(number):
+    recipe = Recipe(accumulation_steps=number, lora=number)
+
+    assert json.loads(json.dumps(recipe.to_dict())) == Recipe(accumulation_steps=4, lora=4).to_dict()
+
+
+@pytest.mark.parametrize("number", [True, np.True_, torch.tensor(True), 4.0, np.float32(4), np.array([4, 4]), "4"])
+def test_what_is_no_whole_number_is_refused(number):
+    with pytest.raises(UsageError, match="accumulation_steps must be a whole number"):
+        Recipe(accumulation_steps=number)

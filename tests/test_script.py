@@ -84,9 +84,10 @@ def test_nothing_is_changed_either_if_it_fails(where):
         model(**batch).loss.backward()
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(mm.UsageError, match=r"loss= raised ZeroDivisionError \(test_script.py, line \d+\)") as caught:
         mm.max_batch_size(module, noisy_batch, crash, optimizer, **where)
 
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert differences(whole(module, optimizer), before) == []
 
 
@@ -247,12 +248,18 @@ def test_it_is_the_same_under_no_grad():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: mm.max_batch_size("bert", tiny_batch), "takes a torch module, not a str; for names, see analyze"),
+        (lambda: mm.max_batch_size("bert", tiny_batch), "takes a torch module, not 'bert'; for names, see analyze"),
         (lambda: mm.max_batch_size(nn.ReLU(), tiny_batch), "ReLU has no parameters that are trained"),
         (lambda: mm.max_batch_size(TinyNet().requires_grad_(False), tiny_batch), "no parameters that are trained"),
-        (lambda: mm.max_batch_size(TinyNet(), 16), "the batch must be a function of the batch size, not a int"),
+        (
+            lambda: mm.max_batch_size(TinyNet(), 16),
+            r"batch= must be a function that .*, called as batch\(size\), not 16",
+        ),
         (lambda: mm.max_batch_size(TinyNet(), lambda n: tiny_batch(4, CPU), **SMALL), "as much for 2 samples as for 1"),
-        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, seq_len=4), "'seq_len' is no option of max_batch_size"),
+        (
+            lambda: mm.max_batch_size(TinyNet(), tiny_batch, seq_len=4),
+            "'seq_len' is no option here: see docs/python.md for those of max_batch_size",
+        ),
         (lambda: mm.max_batch_size(nn.Linear(4, 4), inputs, **SMALL), "a Tensor without a .loss; pass loss="),
         (lambda: mm.max_batch_size(nn.Linear(4, 4), inputs, gpu="a10"), "a Tensor without a .loss; pass loss="),
         (
@@ -262,8 +269,8 @@ def test_it_is_the_same_under_no_grad():
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, lora=4, **SMALL), "add LoRA to it yourself"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, attention="eager"), "set it yourself with the module's"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, accumulate=2.5, **SMALL), "accumulate must be a whole"),
-        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "--margin is a fraction"),
-        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "--max-batch must be 1 or more"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "^margin= is a fraction"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "^max_batch= must be 1 or more"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lion"), "unknown optimizer 'lion'"),
     ],
 )
@@ -286,14 +293,15 @@ def collate(samples):
 @pytest.mark.parametrize(
     ("batch", "said"),
     [
-        (DataLoader([0, 1]), "must be a function of the batch size, not a DataLoader; have it make as many samples"),
+        (DataLoader([0, 1]), r"batch= must be a function that makes as many .*, not a DataLoader"),
         (lambda size: DataLoader([0, 1], batch_size=size), "gave a DataLoader; have it make one batch"),
         (lambda size: None, "gave nothing; have it make one batch"),
-        (collate, r"raised TypeError \('int' object is not iterable\); .* no data loader and no collate function does"),
         (
-            lambda: tiny_batch(4, CPU),
-            "it is called with a number of samples and a device and makes a batch of that many",
+            collate,
+            r"batch= raised TypeError: 'int' object is not iterable \(test_script.py, line \d+\); "
+            "it is called with a number .* no data loader and no collate function does",
         ),
+        (lambda: tiny_batch(4, CPU), r"batch= is called as batch\(size\), which <lambda> cannot be"),
     ],
     ids=["loader", "makes loaders", "nothing", "collate", "no size"],
 )

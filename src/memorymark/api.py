@@ -11,13 +11,13 @@ from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.cost import Usage
 from memorymark.errors import UsageError
-from memorymark.keywords import AnalysisOptions, make_request
+from memorymark.keywords import AnalysisOptions, in_python_terms, make_request
 from memorymark.question import DEFAULT_CURRENT, Question
 from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Trial
-from memorymark.type_checks import require_types
+from memorymark.type_checks import require_types, shown, whole
 from memorymark.workload import Workload
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def analyze(
     all_gpus: Literal[True],
     **options: Unpack[AnalysisOptions],
 ) -> Comparison: ...
+@in_python_terms()
 def analyze(
     model: str | Request | Workload,
     *,
@@ -63,18 +64,16 @@ def analyze(
     ``batch_size`` is that of today. Several lengths as ``seq_len`` give a ``Sweep``, ``all_gpus`` a ``Comparison``.
     If the work ends early, the error's ``trials`` holds what had been learned until then.
     """
-    run = _run(options)
-    several: tuple[int, ...] = ()
-    if isinstance(seq_len, Iterable) and not isinstance(seq_len, str):
-        several = tuple(dict.fromkeys(seq_len))
-    elif seq_len is not None:
+    run, several = _run(options), _several(seq_len)
+    if seq_len is not None and several is None:
         options["seq_len"] = seq_len
     if several and isinstance(model, Workload):
         raise UsageError("a Workload makes its own batches; analyze one for each length.")
-    question = _question(model, options, all_gpus=all_gpus, seq_lens=several)
+    question = _question(model, options, all_gpus=all_gpus, seq_lens=several or ())
     return engine.answer(question, workload=_own(model), **run)
 
 
+@in_python_terms()
 def advise(
     model: str | Request | Workload,
     *,
@@ -96,21 +95,23 @@ def advise(
     return advice
 
 
+@in_python_terms()
 def predict(
     model: str | Request | Workload, batch_size: int = DEFAULT_CURRENT, **options: Unpack[TrialOptions]
 ) -> Trial:
     """Predicts one batch size: for the GPU that ``gpu`` names, the one here, or the default one."""
-    given: dict[str, Any] = dict(options)
-    run = _run(given)
+    given: dict[str, Any] = {**options, "batch_size": batch_size}
+    run, batch_size = _run(given), given.pop("batch_size")
     return engine.predict(make_request(model, given), batch_size, workload=_own(model), **run)[1]
 
 
+@in_python_terms()
 def measure(
     model: str | Request | Workload, batch_size: int = DEFAULT_CURRENT, **options: Unpack[TrialOptions]
 ) -> Trial:
     """Runs one batch size on the device here: peaks, breakdown, throughput."""
-    given: dict[str, Any] = dict(options)
-    run = _run(given)
+    given: dict[str, Any] = {**options, "batch_size": batch_size}
+    run, batch_size = _run(given), given.pop("batch_size")
     return engine.measure(make_request(model, given), batch_size, workload=_own(model), **run)[1]
 
 
@@ -128,9 +129,20 @@ def _question(model: str | Request | Workload, options: dict[str, Any], **asked:
 
 def _run(options: dict[str, Any]) -> dict[str, Any]:
     """How the work is done; its options are taken out, after the types of all were looked at."""
-    require_types(options, AnalysisOptions)
+    options.update(require_types(options, AnalysisOptions))
     names = {"time_limit": "time_limit_seconds", "on_event": "on_event"}
     return {names[name]: options.pop(name) for name in names if name in options}
+
+
+def _several(seq_len: Any) -> tuple[int, ...] | None:
+    """Several lengths, each once; ``None`` if it is one or none."""
+    if seq_len is None or isinstance(seq_len, str) or not isinstance(seq_len, Iterable) or whole(seq_len) is not None:
+        return None
+    lengths = [(length, whole(length)) for length in seq_len]
+    for given, number in lengths:
+        if number is None:
+            raise UsageError(f"seq_len must be a whole number, or several in a list, not {shown(given)} among them.")
+    return tuple(dict.fromkeys(number for _, number in lengths if number is not None))
 
 
 def _own(model: str | Request | Workload) -> Workload | None:

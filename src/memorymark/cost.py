@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memorymark.errors import UsageError
-from memorymark.type_checks import require_types
+from memorymark.type_checks import settle_types
 
 SECONDS_PER_HOUR = 3600
 MILLION = 1e6
@@ -22,7 +22,7 @@ class Usage:
     people: int = 1
 
     def __post_init__(self) -> None:
-        require_types(vars(self), Usage)
+        settle_types(self)
         for name, value in asdict(self).items():
             if not 0 < value < math.inf:
                 raise UsageError(f"--{name.replace('_', '-')} must be a number above 0, not {value:g}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -19,9 +19,9 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 @contextmanager
 def unharmed(
-    model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, runs_on: torch.device | None = None
+    model: nn.Module, optimizers: Sequence[torch.optim.Optimizer] = (), *, runs_on: torch.device | None = None
 ) -> Iterator[None]:
-    """Puts weights, buffers, gradients, modes, hooks, checkpointing, the optimizer's state and randomness back.
+    """Puts weights, buffers, gradients, modes, hooks, checkpointing, the optimizers' state and randomness back.
 
     Weights and buffers are afterwards the very same tensors, with the same memory behind them on the same device,
     because others may hold views of them. Gradients wait on the host, so that they take no part in what is measured,
@@ -37,7 +37,7 @@ def unharmed(
     gradients = {parameter: parameter.grad for parameter in model.parameters()}
     grad_devices = {parameter: grad.device for parameter, grad in gradients.items() if grad is not None}
     checkpointing = getattr(model, "is_gradient_checkpointing", False)
-    state = _OptimizerState(optimizer) if optimizer is not None else None
+    states = [_OptimizerState(optimizer) for optimizer in optimizers]
     for parameter, gradient in gradients.items():
         parameter.grad = None
         if gradient is not None:
@@ -56,7 +56,7 @@ def unharmed(
                 if gradient is not None:
                     gradient.data = gradient.data.to(grad_devices[parameter])
                 parameter.grad = gradient
-            if state is not None:
+            for state in states:
                 state.put_back()
 
 

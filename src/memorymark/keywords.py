@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypedDict
 
-from memorymark.errors import UsageError
+from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.events import OnEvent
+from memorymark.nearest import did_you_mean, nearest
 from memorymark.own import OwnRequest
-from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import CHOICES, Attention, Loss, Optimizer, Precision, Recipe
 from memorymark.request import Request
 from memorymark.target import Target, memory_cap
+from memorymark.type_checks import shown
 from memorymark.workload import Workload
 
 
@@ -88,6 +93,11 @@ class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, to
     people: int
 
 
+# An option in a sentence, with the value that it is given there, if it is: one of few, or one with a digit.
+VALUES = "|".join(value for choice in CHOICES.values() for value in choice.values)
+OPTION = re.compile(
+    rf"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)(?: (?P<value>(?:{VALUES}|cpu|mps|cuda)\b|[a-z]*\d[\w-]*))?"
+)
 # What is called otherwise on the command line than inside.
 RECIPE_NAMES = {"eval_mode": "train_mode", "accumulate": "accumulation_steps"}
 TARGET_NAMES = {"memory_gib": "memory_cap_bytes"}
@@ -100,8 +110,8 @@ def make_request(model: str | Request | Workload, options: dict[str, Any]) -> Re
         return model
     if not isinstance(model, (str, Workload)):
         raise UsageError(
-            f"a model is a name, a Request or a Workload, and not a {type(model).__name__}; for a module that is "
-            "already built, see max_batch_size."
+            f"the model is a name, a Request or a Workload, and not {shown(model)}; for a module that is already "
+            "built, see max_batch_size."
         )
     options = dict(options)
     recipe, target = make_recipe(options), make_target(options)
@@ -149,4 +159,27 @@ def _taken(options: dict[str, Any], kind: type[Recipe] | type[Target], renamed: 
 
 def _require_none(options: dict[str, Any], why: str) -> None:
     if options:
-        raise UsageError(f"{next(iter(options))!r} is no option here: {why}.")
+        raise no_option(next(iter(options)), (*AnalysisOptions.__annotations__, "seq_len"), why)
+
+
+def no_option(given: str, known: Iterable[str], why: str) -> UsageError:
+    """The error for a keyword that is none, with what was perhaps meant."""
+    near = did_you_mean(name for name in nearest(given, known) if name != given)
+    return UsageError(f"{given!r} is no option here: {near}{why[:1].upper() if near else why[:1]}{why[1:]}.")
+
+
+@contextmanager
+def in_python_terms() -> Iterator[None]:
+    """Errors that name options of the command line name the keywords of Python instead: --seq-len is seq_len=."""
+    try:
+        yield
+    except MemoryMarkError as error:
+        error.args = (OPTION.sub(_as_keyword, str(error)), *error.args[1:])
+        raise
+
+
+def _as_keyword(option: re.Match[str]) -> str:
+    name, value = option["name"].replace("-", "_"), option["value"]
+    if value is None:
+        return f"{name}="
+    return f"{name}={value}" if value.isdigit() else f'{name}="{value}"'

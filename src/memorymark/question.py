@@ -10,7 +10,7 @@ from memorymark.cost import Usage
 from memorymark.errors import UsageError
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
-from memorymark.type_checks import require_types
+from memorymark.type_checks import settle_types, shown, whole
 
 DEFAULT_CURRENT = 16
 DEFAULT_MARGIN = 0.05
@@ -38,7 +38,7 @@ class Question:
     def __post_init__(self) -> None:
         require_positive("--batch-size", self.current_batch_size)
         require_positive("--max-batch", self.max_batch)
-        require_types(vars(self), Question)
+        settle_types(self)
         require_margin(self.margin)
         if self.price_per_hour is not None and not 0 <= self.price_per_hour < math.inf:
             raise UsageError(f"--price-per-hour must be a number of dollars from 0 up, not {self.price_per_hour:g}.")
@@ -96,9 +96,10 @@ def require_positive(option: str, value: int | None) -> None:
     """Refuses what is no batch size; ``None`` is one that was not given."""
     if value is None:
         return
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{option} must be a whole number, not {value!r}.")
-    if value < 1:
-        raise UsageError(f"{option} must be 1 or more, not {value}.")
-    if value > NO_LIMIT:
-        raise UsageError(f"{option} can be at most {NO_LIMIT}, not {value}.")
+    number = whole(value)
+    if number is None:
+        raise UsageError(f"{option} must be a whole number, not {shown(value)}.")
+    if number < 1:
+        raise UsageError(f"{option} must be 1 or more, not {number}.")
+    if number > NO_LIMIT:
+        raise UsageError(f"{option} can be at most {NO_LIMIT}, not {number}.")

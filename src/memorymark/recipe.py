@@ -5,13 +5,41 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from memorymark.choices import Choice
 from memorymark.errors import UsageError
-from memorymark.type_checks import require_types
+from memorymark.type_checks import settle_types
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
 Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
+
+PRECISION = Choice(
+    "precision",
+    get_args(Precision),
+    {
+        **dict.fromkeys(("float32", "float", "f32", "single", "full", "32-true"), "fp32"),
+        **dict.fromkeys(("bfloat16", "bfloat", "brain float 16", "bf16-mixed"), "bf16"),
+        **dict.fromkeys(("float16", "half", "f16", "16-mixed", "fp16-mixed"), "fp16"),
+    },
+)
+OPTIMIZER = Choice(
+    "optimizer",
+    get_args(Optimizer),
+    {
+        **dict.fromkeys(("adamw_torch", "adamw_hf"), "adamw"),
+        **dict.fromkeys(("sgd_momentum", "momentum"), "sgd"),
+        **dict.fromkeys(("adamw_bnb_8bit", "bnb_adamw8bit", "8bit_adamw", "bitsandbytes.optim.AdamW8bit"), "adamw8bit"),
+        "no optimizer": "none",
+    },
+)
+ATTENTION = Choice(
+    "attention",
+    get_args(Attention),
+    {"default": "auto", "scaled_dot_product_attention": "sdpa", "scaled_dot_product": "sdpa"},
+)
+LOSS = Choice("loss", get_args(Loss))
+CHOICES = {choice.name: choice for choice in (PRECISION, OPTIMIZER, ATTENTION, LOSS)}
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
 # What a parameter takes beside its weight and gradient, by optimizer.
@@ -42,11 +70,9 @@ class Recipe:
     attention: Attention = "auto"
 
     def __post_init__(self) -> None:
-        require_types(vars(self), Recipe)
-        _require_choice("precision", self.precision, get_args(Precision))
-        _require_choice("optimizer", self.optimizer, get_args(Optimizer))
-        _require_choice("loss", self.loss, get_args(Loss))
-        _require_choice("attention", self.attention, get_args(Attention))
+        settle_types(self)
+        for name, choice in CHOICES.items():
+            object.__setattr__(self, name, choice.read(getattr(self, name)))
         if self.accumulation_steps < 1:
             raise UsageError(f"--accumulate must be 1 or more steps, not {self.accumulation_steps}.")
         if self.lora < 0:
@@ -90,8 +116,3 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON types."""
         return asdict(self)
-
-
-def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"unknown {name} {value!r}; use one of {', '.join(choices)}.")

@@ -12,7 +12,7 @@ from memorymark.models.names import ModelName, check_revision, read_name
 from memorymark.models.tasks import TASKS, check_sample_size, check_sizes, find_task
 from memorymark.recipe import Recipe
 from memorymark.target import Target
-from memorymark.type_checks import require_types
+from memorymark.type_checks import settle_types
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Request:
     target: Target = field(default_factory=Target)
 
     def __post_init__(self) -> None:
-        require_types(vars(self), Request)
+        settle_types(self)
         if self.task is not None:
-            find_task(self.task)
+            object.__setattr__(self, "task", find_task(self.task).id)
         if self.revision is not None:
             check_revision(self.revision)
         if self.config is None:

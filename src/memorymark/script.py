@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any
 from memorymark.analysis import predicted_interval
 from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
 from memorymark.events import OnEvent, ignore
-from memorymark.keywords import AnalysisOptions, make_recipe, make_target
+from memorymark.keywords import AnalysisOptions, ModuleOptions, in_python_terms, make_recipe, make_target, no_option
 from memorymark.probe import Probe
 from memorymark.question import DEFAULT_MARGIN, require_margin, require_positive
 from memorymark.search import NO_LIMIT, size_within
 from memorymark.searching import TrialLog, search_with
 from memorymark.trial import Trial, why_nothing_fits
-from memorymark.type_checks import require_types
+from memorymark.type_checks import require_types, shown
 from memorymark.units import format_bytes
-from memorymark.workload import Workload
+from memorymark.workload import Workload, require_function
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
     from typing_extensions import Unpack
-
-    from memorymark.keywords import ModuleOptions
 
 
 # How often the largest size with a margin is looked for between one that keeps it and one that does not.
@@ -53,6 +51,7 @@ class BatchSize(int):
         return f"BatchSize({int(self)}, safe={self.safe}, {self.source})"
 
 
+@in_python_terms()
 def max_batch_size(
     module: nn.Module,
     batch: Callable[..., Any],
@@ -68,8 +67,8 @@ def max_batch_size(
 
     ``batch(size)`` or ``batch(size, device)`` makes a batch: the keyword arguments of a forward call, or what ``loss``
     takes. ``loss(module, batch)`` runs the forward pass and gives the loss; without it, the module's own ``.loss`` is
-    taken. ``optimizer`` is yours, a function that makes one from the module, or a name of the command line's; left out,
-    it is AdamW.
+    taken. ``optimizer`` is yours, a list of several, a function that makes them from the module, or a name of the
+    command line's; left out, it is AdamW.
 
     It runs steps where the module is, or on the GPU if it is on the CPU and there is one; ``device`` names another,
     ``gpu`` one that it is predicted for. Weights, buffers, gradients, modes, the optimizer's state, the device and
@@ -78,33 +77,42 @@ def max_batch_size(
     import torch
     from torch import nn
 
+    from memorymark.optimizers import name_of
+    from memorymark.step import runs_compiled_code
+
     if not isinstance(module, nn.Module):
-        raise UsageError(f"max_batch_size takes a torch module, not a {type(module).__name__}; for names, see analyze.")
+        raise UsageError(f"max_batch_size takes a torch module, not {shown(module)}; for names, see analyze.")
     given: dict[str, Any] = dict(options)
     if isinstance(given.get("device"), torch.device):
         given["device"] = str(given["device"])
-    require_types({**given, "max_batch": max_batch, "margin": margin, "on_event": on_event}, AnalysisOptions)
+    given |= {"max_batch": max_batch, "margin": margin, "on_event": on_event}
+    given = require_types(given, AnalysisOptions)
+    max_batch, margin, on_event = (given.pop(name) for name in ("max_batch", "margin", "on_event"))
     require_positive("--max-batch", max_batch)
     require_margin(margin)
+    _require_loss(loss)
     if isinstance(optimizer, str):
         given["optimizer"], optimizer = optimizer, None
-    first = next(module.parameters(), None)
+    name, first = name_of(module), next(module.parameters(), None)
     if first is None or not any(parameter.requires_grad for parameter in module.parameters()):
-        raise UsageError(f"{type(module).__name__} has no parameters that are trained; give one that has.")
+        raise UsageError(f"{name} has no parameters that are trained; give one that has.")
     if not given.get("gpu") and given.get("device", "auto") == "auto" and first.device.type != "cpu":
         given["device"] = str(first.device) if first.device.type == "cuda" else first.device.type
     if "attention" in given:
         raise UsageError("attention would stay changed; set it yourself with the module's set_attn_implementation.")
     recipe, target = make_recipe(given), make_target(given)
     if given:
-        raise UsageError(f"{next(iter(given))!r} is no option of max_batch_size; see docs/python.md for those it has.")
-    name = type(module).__name__
+        known = (*ModuleOptions.__annotations__, "max_batch", "margin", "on_event", "batch", "loss", "optimizer")
+        raise no_option(next(iter(given)), known, "see docs/python.md for those of max_batch_size")
     workload = Workload(lambda: module, _on_device(batch), loss, name=name, optimizer=_maker(optimizer, module))
 
+    from memorymark.prediction.fake_step import cannot_predict_compiled
     from memorymark.probe.local import LocalProbe
 
     with torch.enable_grad():
         if target.gpu is not None:
+            if runs_compiled_code(module):  # which cannot even be copied
+                raise cannot_predict_compiled("give the module as it was before torch.compile")
             workload = replace(workload, build=_twin(module))
         with LocalProbe(workload, recipe, target, preserve=target.gpu is None) as probe:
             return _search(probe, name, max_batch or NO_LIMIT, margin, on_event)
@@ -157,14 +165,24 @@ def _largest_within(tried: Callable[[int], Trial], guess: int, memory_bytes: flo
     return size
 
 
+def _require_loss(loss: Any) -> None:
+    """Refuses what cannot be called with a module and a batch."""
+    from torch.nn.modules.loss import _Loss
+
+    if isinstance(loss, _Loss):
+        raise UsageError(
+            f"loss= is called as loss(module, batch), and {type(loss).__name__} compares outputs with targets; give a "
+            "function such as lambda module, batch: criterion(module(batch[0]), batch[1])."
+        )
+    if loss is not None:
+        require_function("loss", loss, ("module", "batch"))
+
+
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
     """The batch function with two arguments; what one of a single argument makes is moved."""
-    if not callable(batch):
-        raise UsageError(
-            f"the batch must be a function of the batch size, not a {type(batch).__name__}; have it make as "
-            "many samples as it is asked for."
-        )
-    if _required_arguments(batch) >= 2:
+    takes = ("size", "device") if callable(batch) and _required_arguments(batch) >= 2 else ("size",)
+    require_function("batch", batch, takes)
+    if len(takes) == 2:
         return batch
 
     def moved(size: int, device: torch.device) -> Any:
@@ -185,25 +203,32 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     return sum(p.kind in kinds and p.default is Parameter.empty for p in parameters)
 
 
-def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], torch.optim.Optimizer] | None:
-    """A function that gives the caller's optimizer for a model: the module itself, or a twin of it."""
-    import torch
+def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], Any] | None:
+    """A function that gives the caller's optimizers for a model: the module itself, or a twin of it."""
+    from torch.optim import Optimizer
 
-    if optimizer is None or not isinstance(optimizer, torch.optim.Optimizer):
-        return optimizer
-    own = {id(parameter) for parameter in module.parameters()}
-    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+    from memorymark.optimizers import listed
+
+    if optimizer is None:
+        return None
+    if isinstance(optimizer, type):
         raise UsageError(
-            f"the optimizer updates no parameter of the {type(module).__name__}; make it of the module's parameters."
+            f"optimizer= is the class {optimizer.__name__}; give one that is made, as in "
+            f"{optimizer.__name__}(module.parameters()), or a function that makes it from the module."
         )
+    if callable(optimizer) and not isinstance(optimizer, Optimizer):
+        require_function("optimizer", optimizer, ("module",))
+        make: Callable[[nn.Module], Any] = optimizer
+        return make
+    several = listed(optimizer, module)
 
-    def same(model: nn.Module) -> torch.optim.Optimizer:
+    def same(model: nn.Module) -> list[Optimizer]:
         if model is module:
-            return optimizer
+            return several
         twins = dict(model.named_parameters())
         memo: dict[int, Any] = {id(parameter): twins[name] for name, parameter in module.named_parameters()}
-        memo[id(optimizer.state)] = defaultdict(dict)
-        return deepcopy(optimizer, memo)
+        memo |= {id(one.state): defaultdict(dict) for one in several}
+        return deepcopy(several, memo)
 
     return same
 

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import is_fake
 from torch.utils._pytree import tree_map_only
 
-from memorymark.eight_bit import StandInAdamW8bit
+from memorymark.blame import blaming
 from memorymark.errors import UsageError
 from memorymark.lora import add_adapters, frozen_weights_as_loaded
+from memorymark.optimizers import name_of, optimizers_of
 from memorymark.recipe import Recipe
 from memorymark.storages import dense_parts
 from memorymark.trace import Phase
@@ -22,7 +23,6 @@ from memorymark.workload import Batch, Workload, count_elements
 
 OnPhase = Callable[[Phase], None]
 AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-LEARNING_RATE = 1e-5
 _has_compiled = False
 
 
@@ -43,16 +43,14 @@ class TrainingStep:
         arrived: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
-        own = workload.optimizer if recipe.optimizer != "none" else None
-        if own is not None and (recipe.optimizer != Recipe().optimizer or recipe.fused):
-            raise UsageError(f"{workload.name} has an optimizer of its own; leave --optimizer and --fused out.")
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
-        self.optimizer = make_optimizer(self.model, recipe) if own is None else own(self.model)
+        self.optimizers = optimizers_of(workload, recipe, self.model)
         self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
-        self._forward: Callable[..., Any] = compiled(self.model) if recipe.compile else self.model
-        self._came_with_state = self._has_optimizer_state = bool(self.optimizer and self.optimizer.state)
+        compiles = recipe.compile and not is_compiled(self.model)
+        self._forward: Callable[..., Any] = compiled(self.model) if compiles else self.model
+        self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
@@ -77,8 +75,9 @@ class TrainingStep:
         """Makes the step usable after it failed half way."""
         self.model.zero_grad(set_to_none=True)
         self._scaler = self._new_scaler()  # the old one remembers the half step
-        if self.optimizer is not None and not self._has_optimizer_state:
-            self.optimizer.state.clear()  # half of it may be missing, which the next step would trip over
+        if not self._has_optimizer_state:
+            for optimizer in self.optimizers:
+                optimizer.state.clear()  # half of it may be missing, which the next step would trip over
 
     def start_over(self) -> None:
         """Forgets the steps so far: the next is a training's first. An optimizer that came with state keeps it."""
@@ -88,8 +87,8 @@ class TrainingStep:
 
     @property
     def own_optimizer(self) -> str:
-        """The name of the workload's own optimizer; empty where the recipe's is used."""
-        return type(self.optimizer).__name__ if self.workload.optimizer is not None and self.optimizer else ""
+        """The names of the workload's own optimizers; empty where the recipe's is used."""
+        return " + ".join(type(one).__name__ for one in self.optimizers) if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
         """Parameters and buffers."""
@@ -101,8 +100,8 @@ class TrainingStep:
         return (part for p in self.model.parameters() if p.grad is not None for part in dense_parts(p.grad))
 
     def optimizer_state(self) -> Iterator[Tensor]:
-        """The optimizer's tensors on the device."""
-        states = self.optimizer.state.values() if self.optimizer is not None else ()
+        """The optimizers' tensors on the device."""
+        states = (state for one in self.optimizers for state in one.state.values())
         return (value for state in states for value in state.values() if isinstance(value, Tensor))
 
     def _new_scaler(self) -> torch.amp.GradScaler | None:
@@ -114,26 +113,32 @@ class TrainingStep:
 
     def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
         loss = self._loss(self._batch(batch_size))
+        _require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
         if self.recipe.accumulation_steps > 1:
             loss = loss / self.recipe.accumulation_steps
         on_phase("forward")
-        (self._scaler.scale(loss) if self._scaler else loss).backward()
+        with blaming("the backward pass"):
+            (self._scaler.scale(loss) if self._scaler else loss).backward()
         on_phase("backward")
 
     def _update(self) -> None:
-        if self.optimizer is None:
-            self.model.zero_grad(set_to_none=True)
-            return
-        if self._scaler:
-            self._scaler.step(self.optimizer)
+        with blaming("optimizer="):
+            for optimizer in self.optimizers:
+                if self._scaler:
+                    self._scaler.step(optimizer)
+                else:
+                    optimizer.step()
+        if self._scaler and self.optimizers:
             self._scaler.update()
-        else:
-            self.optimizer.step()
-        self._has_optimizer_state = True
-        self.optimizer.zero_grad(set_to_none=True)
+        self._has_optimizer_state = bool(self.optimizers)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        if not self.optimizers:
+            self.model.zero_grad(set_to_none=True)
 
     def _batch(self, batch_size: int) -> Batch:
-        batch = self.workload.batch(batch_size, self.device)
+        with blaming("batch="):
+            batch = self.workload.batch(batch_size, self.device)
         self._require_more(batch_size, batch)
         if self._arrived is not None:
             batch = tree_map_only(Tensor, self._arrived, batch)
@@ -152,7 +157,7 @@ class TrainingStep:
             self._largest_batch = batch_size, elements
 
     def _loss(self, batch: Batch) -> Tensor:
-        with self._autocast():
+        with self._autocast(), blaming("loss=" if self.workload.loss is not None else "the module"):
             if self.recipe.loss == "mean":
                 return _mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:
@@ -198,8 +203,31 @@ def _own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
     return loss
 
 
+def _require_one_number(loss: Any, argument: str) -> None:
+    """Refuses what no backward pass can start from."""
+    if not isinstance(loss, Tensor):
+        raise UsageError(f"{argument} gave {_kind(loss)} as the loss; it must give a tensor with one number.")
+    if loss.numel() != 1:
+        raise UsageError(f"{argument} gave a loss of shape {tuple(loss.shape)}; give one number, such as its .mean().")
+    if not loss.requires_grad:
+        raise UsageError(
+            f"{argument} gave a loss that no gradient can flow back from; compute it from the module's output, and not "
+            "under no_grad or detached."
+        )
+
+
 def _kind(value: Any) -> str:
     return type(value).__name__.removeprefix("Fake")  # a prediction runs on tensors without contents
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Whether calling the model runs code of torch.compile; that of a part of it is not meant."""
+    return hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
+
+
+def runs_compiled_code(model: nn.Module) -> bool:
+    """Whether the model, or any part of it, was compiled."""
+    return any(map(is_compiled, model.modules()))
 
 
 def compiled(model: nn.Module) -> Callable[..., Any]:
@@ -217,8 +245,10 @@ def compiled(model: nn.Module) -> Callable[..., Any]:
 
 def build_model(workload: Workload, recipe: Recipe) -> nn.Module:
     """Builds the model on torch's default device, with adapters if the recipe trains those."""
-    with frozen_weights_as_loaded(recipe):
+    with frozen_weights_as_loaded(recipe), blaming("build="):
         model = workload.build()
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"build= gave {_kind(model)} and not a torch.nn.Module; have it return the model.")
     return add_adapters(model, recipe) if recipe.lora else model
 
 
@@ -244,7 +274,7 @@ def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
     if recipe.gradient_checkpointing:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
-            raise UsageError(f"{type(model).__name__} has no gradient checkpointing; drop --gradient-checkpointing.")
+            raise UsageError(f"{name_of(model)} has no gradient checkpointing; drop --gradient-checkpointing.")
         enable()
         if recipe.lora and (let_gradients_in := getattr(model, "enable_input_require_grads", None)) is not None:
             let_gradients_in()  # else a block whose inputs and weights are all frozen would not be recomputed
@@ -265,47 +295,9 @@ def _choose_attention(model: nn.Module, attention: str) -> None:
 
     choosing = [module for module in model.modules() if hasattr(module, "set_attn_implementation")]
     if not choosing:
-        raise UsageError(f"{type(model).__name__} has no choice of attention; drop --attention.")
+        raise UsageError(f"{name_of(model)} has no choice of attention; drop --attention.")
     if not sum(map(takes, choosing)):
-        raise UsageError(f"{type(model).__name__} has no {attention} attention; drop --attention.")
-
-
-def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer | None:
-    """The recipe's optimizer with torch's own defaults."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    if not trained and recipe.optimizer != "none":
-        raise UsageError(f"{type(model).__name__} has no parameters that are trained; give one that has.")
-    fused: dict[str, Any] = {"fused": True} if recipe.fused else {}
-    if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(trained, lr=LEARNING_RATE, **fused)
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(trained, lr=LEARNING_RATE, **fused)
-    if recipe.optimizer == "sgd":
-        return torch.optim.SGD(trained, lr=LEARNING_RATE, momentum=0.9, **fused)
-    if recipe.optimizer == "adafactor":
-        return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
-    if recipe.optimizer == "adamw8bit":
-        return _adamw_8bit(trained)
-    return None
-
-
-def _adamw_8bit(trained: list[nn.Parameter]) -> torch.optim.Optimizer:
-    if any(is_fake(parameter) for parameter in trained):
-        return StandInAdamW8bit(trained, lr=LEARNING_RATE)
-    try:
-        from bitsandbytes.optim import AdamW8bit
-    except ImportError:
-        raise UsageError("8-bit AdamW needs bitsandbytes; run `pip install bitsandbytes`.") from None
-    optimizer: torch.optim.Optimizer = AdamW8bit(trained, lr=LEARNING_RATE)
-    return optimizer
-
-
-def move_state(optimizer: torch.optim.Optimizer) -> None:
-    """Moves the state that an optimizer already has to where its parameters are now; counters stay on the host."""
-    for parameter, state in optimizer.state.items():
-        for value in state.values():
-            if isinstance(value, Tensor) and value.dim() > 0:
-                value.data = value.data.to(parameter.device)
+        raise UsageError(f"{name_of(model)} has no {attention} attention; drop --attention.")
 
 
 @contextmanager

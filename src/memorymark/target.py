@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import UsageError
-from memorymark.type_checks import require_types
+from memorymark.type_checks import settle_types
 from memorymark.units import GIB, format_bytes
 
 # The GPU of the published table, for which is predicted where there is none and none is named.
@@ -27,7 +27,7 @@ class Target:
     memory_cap_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        require_types(vars(self), Target)
+        settle_types(self)
         if self.gpu is not None:
             if self.device != "auto":
                 raise UsageError(

@@ -11,16 +11,15 @@ import json
 import os
 import queue
 import sys
-import sysconfig
 import threading
 import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module, metadata
-from pathlib import Path
 from typing import IO, Any
 
+from memorymark.blame import place_of
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.failures import lacks_host_memory
@@ -298,7 +297,7 @@ def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, A
 
 
 def _crash(error: Exception) -> dict[str, Any]:
-    return {"crash": _first_line(error) + _place(error)}
+    return {"crash": _first_line(error) + place_of(error)}
 
 
 def _error(error: MemoryMarkError) -> dict[str, Any]:
@@ -316,15 +315,6 @@ def _error(error: MemoryMarkError) -> dict[str, Any]:
 def _first_line(error: Exception) -> str:
     said = str(error).strip().splitlines()
     return ": ".join([type(error).__name__, *said[:1]])
-
-
-def _place(error: Exception) -> str:
-    """Where in somebody's own code it happened, if it did there: `` (nets.py, line 12)``."""
-    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-    ours = str(Path(__file__).parent)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((ours, "<", *installed))]
-    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def _claim_stdout() -> IO[str]:

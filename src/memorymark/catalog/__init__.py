@@ -1,7 +1,7 @@
 """The models and GPUs MemoryMark knows by name, read from the data files beside this module."""
 
 from memorymark.catalog.gpus import GpuEntry, Price, all_gpus, find_gpu, match_gpu
-from memorymark.catalog.models import ModelEntry, all_models, find_model, known_model
+from memorymark.catalog.models import ModelEntry, all_models, find_model, known_model, some_models
 
 __all__ = [
     "GpuEntry",
@@ -13,4 +13,5 @@ __all__ = [
     "find_model",
     "known_model",
     "match_gpu",
+    "some_models",
 ]

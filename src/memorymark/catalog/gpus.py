@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memorymark.errors import UsageError
+from memorymark.nearest import MOST_NAMED, did_you_mean, letters, nearest
+from memorymark.type_checks import shown
 from memorymark.units import GIGA, MIB, TERA
 
 
@@ -135,14 +137,16 @@ def find_gpu(name: str) -> GpuEntry:
     """The GPU called ``name``: its id, or its name as the driver or a shop gives it."""
     wanted = name.strip().lower()
     by_name = {key.lower(): gpu for gpu in all_gpus() for key in (gpu.id, gpu.name, gpu.name.removeprefix("NVIDIA "))}
-    found = by_name.get(wanted) or match_gpu(name)
+    found = (
+        by_name.get(wanted)
+        or match_gpu(name)
+        or {letters(key): gpu for key, gpu in by_name.items()}.get(letters(wanted))
+    )
     if found is not None:
         return found
-    from difflib import get_close_matches
-
     bare = wanted.removeprefix("nvidia").strip()
     more, less = bare.replace(" ", ""), bare.replace(" ", "-")
     near = [gpu.id for gpu in all_gpus() if (more and gpu.id.startswith(more)) or less.startswith(f"{gpu.id}-")]
-    near = near or list(dict.fromkeys(by_name[key].id for key in get_close_matches(wanted, by_name, n=3)))
-    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
-    raise UsageError(f"unknown GPU {name!r}: {hint} GPUs are {', '.join(gpu.id for gpu in all_gpus())}.")
+    near = near or nearest(bare, {key: gpu.id for key, gpu in by_name.items()})
+    hint = did_you_mean(near[:MOST_NAMED]) or "try a10, h100 or rtx4090. "
+    raise UsageError(f"unknown GPU {shown(name)}: {hint}`memorymark gpus` lists all.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,11 +12,14 @@ from typing import Any
 
 from memorymark.errors import UsageError
 from memorymark.models.tasks import TASKS
+from memorymark.nearest import did_you_mean, letters, nearest
+from memorymark.type_checks import shown
 
 FOLDER = Path(__file__).parent / "architectures"
 # The order of listings.
 FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
 
+EXAMPLES = ("bert", "gpt2", "resnet")
 LISTED = (
     "id",
     "name",
@@ -28,8 +33,8 @@ LISTED = (
     "max_sample_size",
 )
 
-# How alike two names must be for the one to be meant by the other, and how much less than the most alike one.
-LIKENESS, CLOSE_TO_BEST = 0.6, 0.1
+# How a model may be written that is not spelled exactly as in the catalog: no path, no Hugging Face id.
+LOOSE = re.compile(r"[A-Za-z0-9][\w .-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -78,41 +83,41 @@ def _by_name() -> dict[str, ModelEntry]:
     return found
 
 
+@cache
+def _by_letters() -> dict[str, ModelEntry]:
+    """Entries by the letters of their ids, and of their names on Hugging Face: resnet50, bert_base_uncased, GPT-2."""
+    found: dict[str, ModelEntry] = {}
+    for name, entry in _by_name().items():
+        found.setdefault(letters(name.rpartition("/")[2]), entry)
+    return found
+
+
 def known_model(name: str) -> ModelEntry | None:
-    """The model called ``name``, its short id or its Hugging Face id; ``None`` if the catalog has none."""
-    return _by_name().get(name.strip().lower())
+    """The model called ``name``, its short id or its Hugging Face id; ``None`` if the catalog has none.
+
+    Case and signs do not matter, nor does who has it on Hugging Face: ``resnet50`` is ``microsoft/resnet-50``.
+    """
+    text = name.strip().lower()
+    return _by_name().get(text) or (_by_letters().get(letters(text)) if LOOSE.fullmatch(text) else None)
 
 
-def find_model(name: str) -> ModelEntry:
-    """The same, but a name that is not there is an error that says what may have been meant."""
+def find_model(name: str, others: Iterable[str] = ()) -> ModelEntry:
+    """The same, but a name that is not there is an error that says what may have been meant.
+
+    ``others`` are names that mean a model and are not of the catalog.
+    """
     entry = known_model(name)
     if entry is not None:
         return entry
-    near = _near(name)
-    known = ", ".join(entry.id for entry in all_models())
-    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
+    named = {key.rpartition("/")[2]: entry.id for key, entry in _by_name().items()}
+    hint = did_you_mean(nearest(name, {**{other: other for other in others}, **named})) or f"try {some_models()}. "
     raise UsageError(
-        f"unknown model {name!r}: {hint} models are {known}; or give a Hugging Face id (org/name), "
+        f"unknown model {shown(name)}: {hint}`memorymark models` lists all; or give a Hugging Face id (org/name), "
         "a folder (./folder) or a function of yours (file.py:function)."
     )
 
 
-def _near(name: str) -> list[str]:
-    """The ids that may have been meant: the one that differs in signs only, or else those that look most alike."""
-    from difflib import SequenceMatcher
-
-    short = {key: entry.id for key, entry in _by_name().items()}
-    for key, entry in _by_name().items():
-        short.setdefault(key.rpartition("/")[2], entry.id)
-    wanted = name.strip().lower()
-    for key, model in short.items():
-        if _letters(key) == _letters(wanted):
-            return [model]
-    alike = {key: SequenceMatcher(None, wanted, key).ratio() for key in short}
-    best = max(alike.values())
-    near = [key for key, ratio in alike.items() if ratio >= max(LIKENESS, best - CLOSE_TO_BEST)]
-    return list(dict.fromkeys(short[key] for key in sorted(near, key=lambda key: -alike[key])))[:3]
-
-
-def _letters(name: str) -> str:
-    return "".join(sign for sign in name if sign.isalnum())
+def some_models() -> str:
+    """A few ids as examples."""
+    first, second, third = (entry.id for entry in all_models() if entry.id in EXAMPLES)
+    return f"{first}, {second} or {third}"

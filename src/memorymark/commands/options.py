@@ -10,10 +10,21 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
+from memorymark.choices import Choice
 from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
-from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import (
+    ATTENTION,
+    LOSS,
+    OPTIMIZER,
+    PRECISION,
+    Attention,
+    Loss,
+    Optimizer,
+    Precision,
+    Recipe,
+)
 from memorymark.request import Request
 from memorymark.target import Target, memory_cap
 
@@ -49,6 +60,16 @@ def one_length(text: str | int) -> int:
         ) from None
 
 
+def one_of(choice: Choice, text: str) -> Any:
+    """An option with a few values, which other names for them are understood as, too."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in choice.values if value.startswith(incomplete)]
+
+    shown = f"[{'|'.join(choice.values)}]"
+    return typer.Option(f"--{choice.name}", help=text, parser=choice.read, metavar=shown, autocompletion=complete)
+
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -70,13 +91,13 @@ TrustRemoteCode = Annotated[
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
 CurrentBatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size you train with today.")]
-PrecisionOption = Annotated[Precision, typer.Option("--precision", help="Autocast precision.")]
-OptimizerOption = Annotated[Optimizer, typer.Option("--optimizer", help="Optimizer.")]
+PrecisionOption = Annotated[Precision, one_of(PRECISION, "Autocast precision.")]
+OptimizerOption = Annotated[Optimizer, one_of(OPTIMIZER, "Optimizer.")]
 Lora = Annotated[
     int, typer.Option("--lora", help="Train LoRA adapters of this rank; 0 trains the model itself.", metavar="RANK")
 ]
 AttentionOption = Annotated[
-    Attention, typer.Option("--attention", help="How transformers computes attention; auto is its own choice.")
+    Attention, one_of(ATTENTION, "How transformers computes attention; auto is its own choice.")
 ]
 Fused = Annotated[bool, typer.Option("--fused", help="The fused version of the optimizer.")]
 Checkpointing = Annotated[
@@ -87,7 +108,7 @@ Compile = Annotated[bool, typer.Option("--compile", help="Run the model under to
 ChannelsLast = Annotated[bool, typer.Option("--channels-last", help="NHWC memory format, for image models.")]
 Tf32 = Annotated[bool, typer.Option("--tf32", help="TF32 for fp32 matrix products.")]
 EvalMode = Annotated[bool, typer.Option("--eval-mode", help="Dropout off, as published.")]
-LossOption = Annotated[Loss, typer.Option("--loss", help="The model's own loss, or the mean of its logits.")]
+LossOption = Annotated[Loss, one_of(LOSS, "The model's own loss, or the mean of its logits.")]
 Accumulate = Annotated[int, typer.Option("--accumulate", help="Batches per optimizer step.", metavar="STEPS")]
 SeqLen = Annotated[int | None, typer.Option("--seq-len", help="Tokens of a sequence.", metavar="N", parser=one_length)]
 SeqLens = Annotated[

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from memorymark.blame import said_by
 from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.models.names import FactoryCall, read_factory
 from memorymark.models.tasks import OPTIONS
@@ -44,7 +45,7 @@ def _called(call: FactoryCall, name: str) -> Workload:
     try:
         module = _file_module(call.where) if call.is_file else _named_module(call.where)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{short} cannot be imported ({_said(error)}).") from None
+        raise UsageError(f"{short} cannot be imported ({said_by(error)}).") from None
     factory = getattr(module, call.function, None)
     if factory is None:
         names = [key for key, value in vars(module).items() if callable(value) and _is_from(module, value)]
@@ -59,7 +60,7 @@ def _called(call: FactoryCall, name: str) -> Workload:
     try:
         made = factory(*call.arguments, **call.named)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{name} raised {_said(error)}.") from None
+        raise UsageError(f"{name} raised {said_by(error)}.") from None
     if not isinstance(made, Workload):
         raise UsageError(f"{name} gave {_kind(made)} and not a memorymark.Workload; return Workload(build, batch).")
     return made
@@ -82,7 +83,7 @@ def checked(workload: Workload, name: str) -> Workload:
                 raise
             if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
                 raise
-            raise UsageError(f"build() of {name} raised {_said(error)}.") from None
+            raise UsageError(f"build() of {name} raised {said_by(error)}.") from None
         if not isinstance(model, torch.nn.Module):
             raise UsageError(f"build() of {name} gave {_kind(model)} and not a torch.nn.Module.")
         if not any(parameter.requires_grad for parameter in model.parameters()):
@@ -110,7 +111,7 @@ def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Ba
     try:
         batch = workload.batch(size, device)
     except Exception as error:
-        raise UsageError(f"batch() of {name} raised {_said(error)}.") from None
+        raise UsageError(f"batch() of {name} raised {said_by(error)}.") from None
     if not isinstance(batch, dict) or not batch:
         raise UsageError(f"batch() of {name} gave {_kind(batch)} and not a dictionary of tensors.")
     for key, value in batch.items():
@@ -156,8 +157,3 @@ def _kind(value: Any) -> str:
         return "nothing"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
-def _said(error: BaseException) -> str:
-    said = " ".join(str(error).split())[:300].rstrip(".")
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,4 +1,4 @@
-"""What the name of a model means. Only the name is looked at: no file is opened, and nothing is imported."""
+"""What the name of a model means. Only the name is looked at: no file that it names is opened, nothing is imported."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from memorymark.catalog import ModelEntry, find_model, known_model
 from memorymark.errors import UsageError
+from memorymark.models.timm_names import SPELLED as TIMM_NAME
+from memorymark.models.timm_names import is_timm_name, looks_like_timm, timm_names
 
 Kind = Literal["catalog", "config", "hub", "path", "factory", "timm"]
 # Endings of files that people give instead of a config; they are read as far as it takes to say what they are.
@@ -24,8 +25,6 @@ REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*
 LONGEST_REVISION = 200
 FACTORY = re.compile(r"(?P<where>[^:()]+):(?P<function>[^:()]*)(?P<arguments>\(.*\))?", re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-# As timm spells them: vit_base_patch16_224, convnext_tiny.fb_in1k.
-TIMM_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z0-9_]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,14 @@ def read_name(name: str, *, prefer_hub: bool = False) -> ModelName:
         return ModelName("path", str(_absolute(text)))
     if is_hub_id:
         return ModelName("hub", text)
-    if "_" in text and TIMM_NAME.fullmatch(text) and find_spec("timm") is not None:
+    if is_timm_name(text):
         return ModelName("timm", f"timm:{text}")
-    find_model(text)  # raises, with what was perhaps meant
+    if not timm_names() and looks_like_timm(text):
+        raise UsageError(
+            f"{text!r} is no model of the catalog; if it is one of timm, which is not installed here, run "
+            "`pip install 'memorymark[timm]'`."
+        )
+    find_model(text, others=(f"timm:{name}" for name in timm_names()))  # raises, with what was perhaps meant
     raise AssertionError(text)
 
 

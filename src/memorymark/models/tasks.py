@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from memorymark.choices import Choice
 from memorymark.errors import UsageError
 
 # The option of the command line that sets each size of a sample.
@@ -59,10 +60,8 @@ TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification", "audio-
 
 
 def find_task(name: str) -> Task:
-    """The task called so."""
-    if name not in TASKS:
-        raise UsageError(f"unknown task {name!r}; use one of {', '.join(TASKS)}.")
-    return TASKS[name]
+    """The task called so, whatever the case and the signs: ``causal_lm`` is ``causal-lm``."""
+    return TASKS[Choice("task", tuple(TASKS)).read(name)]
 
 
 def check_sample_size(unit: str, size: int) -> None:

@@ -72,7 +72,7 @@ def _timm(name: str) -> Any:
         import timm
     except Exception as error:  # it, or what it needs, is missing or broken
         raise UsageError(
-            f"timm:{name} needs timm, which cannot be imported here; `pip install timm torchvision` may help.",
+            f"timm:{name} needs timm, which cannot be imported here; `pip install 'memorymark[timm]'` may help.",
             detail=f"{type(error).__name__}: {error}",
         ) from None
     return timm

@@ -26,7 +26,7 @@ from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
 from memorymark.prediction.tracer import Tracer
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, build_model, prepare_model
+from memorymark.step import TrainingStep, build_model, prepare_model, runs_compiled_code
 from memorymark.trace import Owner, Phase
 from memorymark.workload import Workload
 
@@ -70,13 +70,13 @@ class TracedStep:
 def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
     """Traces the workload as a GPU of this compute capability would run it."""
     if recipe.compile:
-        raise CannotPredictError(
-            "torch.compile chooses and fuses kernels on the GPU itself, so a compiled step cannot be predicted; "
-            "drop --compile, or measure on a GPU."
-        )
+        raise cannot_predict_compiled("drop --compile")
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with cuda_choices(capability):
-        model = fake_copy(prepare_model(_build(workload, recipe), recipe), fake_mode)
+        built = _build(workload, recipe)
+        if runs_compiled_code(built):
+            raise cannot_predict_compiled("give the model as it was before torch.compile")
+        model = fake_copy(prepare_model(built, recipe), fake_mode)
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
@@ -96,6 +96,14 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=len(parameters) - len(trained),
         own_optimizer=step.own_optimizer,
+    )
+
+
+def cannot_predict_compiled(instead: str) -> CannotPredictError:
+    """Why there is no prediction of a compiled step, and what to do instead."""
+    return CannotPredictError(
+        "torch.compile chooses and fuses kernels on the GPU itself, so a compiled step cannot be predicted; "
+        f"{instead}, or measure on a GPU."
     )
 
 
@@ -149,9 +157,8 @@ def _in_order(module: nn.Module) -> Iterator[Tensor]:
 
 def _update_all_at_once(step: TrainingStep) -> None:
     """torch's optimizers do so by themselves on a GPU, except for Adafactor, which saves the memory."""
-    if step.optimizer is None or isinstance(step.optimizer, torch.optim.Adafactor):
-        return
-    for group in step.optimizer.param_groups:
+    eager = (optimizer for optimizer in step.optimizers if not isinstance(optimizer, torch.optim.Adafactor))
+    for group in (group for optimizer in eager for group in optimizer.param_groups):
         if "foreach" in group and group["foreach"] is None and not group.get("fused"):
             group["foreach"] = True
 

@@ -6,8 +6,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from memorymark.blame import blaming, told_as_theirs
 from memorymark.catalog import find_gpu
-from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.errors import UsageError
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
 from memorymark.target import Target, default_gpu_target
@@ -53,7 +54,7 @@ class LocalProbe:
         nothing_named = target.gpu is None and target.device == "auto"
         if nothing_named and self._predict_without_gpu and accelerator_kind() is None:
             target = default_gpu_target(target)
-        with ExitStack() as stack:
+        with told_as_theirs(), ExitStack() as stack:
             stack.enter_context(randomness_unharmed())
             require_growing_batches(self._workload)
             if target.gpu is not None:
@@ -69,11 +70,13 @@ class LocalProbe:
 
     def try_batch(self, batch_size: int) -> Trial:
         """Does it fit?"""
-        return self._probe.try_batch(batch_size)
+        with told_as_theirs():
+            return self._probe.try_batch(batch_size)
 
     def try_from_start(self, batch_size: int) -> Trial:
         """Does it fit where a training starts with it?"""
-        return self._probe.try_from_start(batch_size)
+        with told_as_theirs():
+            return self._probe.try_from_start(batch_size)
 
     def forecast(self) -> int | None:
         """The largest batch that should fit."""
@@ -85,11 +88,13 @@ class LocalProbe:
 
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
-        return self._probe.measure(batch_size)
+        with told_as_theirs():
+            return self._probe.measure(batch_size)
 
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
-        self._predict_for(gpu, self._target.memory_cap_bytes)
+        with told_as_theirs():
+            self._predict_for(gpu, self._target.memory_cap_bytes)
 
     def reshape(self, seq_len: int) -> None:
         """A workload makes its own batches."""
@@ -132,7 +137,7 @@ def require_growing_batches(workload: Workload) -> None:
     smaller, larger = (count_elements(_batch(workload, size)) for size in (1, 2))
     if 0 < larger <= smaller:
         raise UsageError(
-            "the batch function gives as much for 2 samples as for 1; have it make as many samples as it is asked for."
+            "batch= gives as much for 2 samples as for 1; have it make as many samples as it is asked for."
         )
 
 
@@ -141,17 +146,9 @@ def _batch(workload: Workload, size: int) -> Any:
     import torch
     from torch.utils.data import DataLoader
 
-    try:
+    with blaming("batch="):
         batch = workload.batch(size, torch.device("cpu"))
-    except MemoryMarkError:
-        raise
-    except Exception as error:
-        said = " ".join(str(error).split())  # torch writes several lines
-        raise UsageError(
-            f"the batch function raised {type(error).__name__} ({said}); it is called with a number of samples and a "
-            "device and makes a batch of that many, which no data loader and no collate function does."
-        ) from error
     if batch is None or isinstance(batch, DataLoader):
         what = "nothing" if batch is None else "a DataLoader"
-        raise UsageError(f"the batch function gave {what}; have it make one batch, of as many samples as asked for.")
+        raise UsageError(f"batch= gave {what}; have it make one batch, of as many samples as it is asked for.")
     return batch

@@ -15,12 +15,13 @@ from memorymark.devices import Device
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.failures import classify
 from memorymark.guard import unharmed
+from memorymark.optimizers import move_state, own_optimizers
 from memorymark.prediction.allocator import Segment
 from memorymark.prediction.forecast import forecast_maximum
 from memorymark.prediction.growing_step import Recording
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, move_state, prepare_model
+from memorymark.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.timing import time_until_steady
 from memorymark.trace import Owner, Phase, Trace, peak_breakdown
 from memorymark.trial import Breakdown, Failure, Trial
@@ -44,15 +45,14 @@ class MeasuredProbe:
     def __init__(self, workload: Workload, recipe: Recipe, device: Device, *, preserve: bool = False) -> None:
         self.clean = True
         self._device, self._recipe = device, recipe
-        if recipe.compile and device.kind != "cuda":
-            raise UsageError(
-                f"torch.compile cannot be measured on the {device.name}, where memory is counted operation by "
-                "operation; use a CUDA GPU."
-            )
+        if recipe.compile:
+            self._require_cuda("drop --compile")
         device.start_over()  # what another probe in this process left would be in the way
         self._stack = ExitStack()
         with ExitStack() as stack:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
+            if runs_compiled_code(self._step.model):
+                self._require_cuda("give the model as it was before torch.compile")
             self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
@@ -75,6 +75,13 @@ class MeasuredProbe:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
+
+    def _require_cuda(self, instead: str) -> None:
+        if self._device.kind != "cuda":
+            raise UsageError(
+                f"torch.compile cannot be measured on the {self._device.name}, where memory is counted operation by "
+                f"operation; use a CUDA GPU, or {instead}."
+            )
 
     def feed(self, workload: Workload) -> None:
         """Goes on with the batches of another workload of the same model; what was recorded says nothing of them."""
@@ -146,14 +153,13 @@ class MeasuredProbe:
         if self._recipe.lora:
             raise UsageError("a model that you go on using gets no adapters; add LoRA to it yourself and drop --lora.")
         model, device = workload.build(), self._device.torch_device
-        optimizer = workload.optimizer(model) if workload.optimizer else None
-        stack.enter_context(unharmed(model, optimizer, runs_on=device))
-        workload = replace(workload, optimizer=lambda _: optimizer) if optimizer is not None else workload
+        optimizers = own_optimizers(workload.optimizer, model) if workload.optimizer else []
+        stack.enter_context(unharmed(model, optimizers, runs_on=device))
+        workload = replace(workload, optimizer=lambda _: optimizers) if optimizers else workload
 
         def on_device() -> nn.Module:
             moved = prepare_model(model.to(device), self._recipe)
-            if optimizer is not None:
-                move_state(optimizer)
+            move_state(optimizers)
             return moved
 
         return self._build(workload, on_device)

@@ -10,7 +10,7 @@ from flask import Flask, Response, g, jsonify, make_response
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException, NotFound
 
-from memorymark.catalog import all_models
+from memorymark.catalog import all_models, some_models
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -26,8 +26,10 @@ from memorymark.server.handover import LeftError
 
 log = logging.getLogger(__name__)
 
-MODELS = ", ".join(entry.id for entry in all_models())
-NO_OBJECT = f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; the models are {MODELS}.'
+NO_OBJECT = (
+    f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; model_name is {some_models()}, '
+    f"for example: GET /models lists all {len(all_models())}."
+)
 STATUS_BY_ERROR: dict[type[MemoryMarkError], int] = {
     NotAllowedError: 403,
     UsageError: 400,
@@ -51,7 +53,11 @@ RETRY_AFTER_SECONDS = {429: 10, 503: 5}
 
 
 def over_http(sentence: str) -> str:
-    """A sentence that names options of the command line, with the names of the HTTP fields: --seq-len is seq_len."""
+    """A sentence that names options and commands of the command line, in the terms of HTTP.
+
+    ``--seq-len`` is ``seq_len``, and ``memorymark models`` is ``GET /models``.
+    """
+    sentence = re.sub(r"`memorymark (models|gpus)`", r"GET /\1", sentence)
     return re.sub(r"--([a-z][a-z0-9-]*)", lambda option: option[1].replace("-", "_"), sentence)
 
 

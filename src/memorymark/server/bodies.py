@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from memorymark.catalog import all_models
+from memorymark.catalog import some_models
 from memorymark.cost import Usage
 from memorymark.errors import NotAllowedError, UsageError
 from memorymark.history.job import State
@@ -14,7 +14,17 @@ from memorymark.models.configs import LARGEST_CONFIG_BYTES
 from memorymark.models.names import read_name
 from memorymark.models.tasks import TASKS
 from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
-from memorymark.recipe import Attention, Loss, Optimizer, Precision, Recipe
+from memorymark.recipe import (
+    ATTENTION,
+    LOSS,
+    OPTIMIZER,
+    PRECISION,
+    Attention,
+    Loss,
+    Optimizer,
+    Precision,
+    Recipe,
+)
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
 from memorymark.target import Target, memory_cap
@@ -74,17 +84,19 @@ class AnalyzeBody(BaseModel):
         pattern="^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$",
         description="Measure on this device of the server; auto takes a GPU, or predicts where there is none.",
     )
-    precision: Precision = "fp32"
-    optimizer: Optimizer = "adamw"
+    precision: Annotated[Precision, BeforeValidator(PRECISION.understood)] = "fp32"
+    optimizer: Annotated[Optimizer, BeforeValidator(OPTIMIZER.understood)] = "adamw"
     fused: bool = False
     lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
-    attention: Attention = Field("auto", description="How transformers computes it; auto is its own choice.")
+    attention: Annotated[Attention, BeforeValidator(ATTENTION.understood)] = Field(
+        "auto", description="How transformers computes it; auto is its own choice."
+    )
     gradient_checkpointing: bool = False
     compile: bool = False
     channels_last: bool = False
     tf32: bool = False
     eval_mode: bool = False
-    loss: Loss = "model"
+    loss: Annotated[Loss, BeforeValidator(LOSS.understood)] = "model"
     accumulate: Count = Field(1, ge=1, le=NO_LIMIT, description="Batches per optimizer step.")
     seq_len: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Tokens of a sequence.")
     image_size: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Pixels of a side.")
@@ -107,8 +119,10 @@ class AnalyzeBody(BaseModel):
         ``more`` are fields of a ``Question`` that not every body has.
         """
         if not self.model_name and self.config is None:
-            names = ", ".join(entry.id for entry in all_models())
-            raise UsageError(f"model_name is missing; name one of {names}, or give a config.")
+            raise UsageError(
+                f"model_name is missing; name a model such as {some_models()} (`memorymark models` lists all), or give "
+                "a config."
+            )
         if not allow_code:
             refuse_code(self.model_name, trust_remote_code=self.trust_remote_code, has_config=self.config is not None)
         return Question(
