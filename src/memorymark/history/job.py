@@ -31,7 +31,9 @@ HEADLINE = (
     "speedup",
     "cost_savings_annual",
     "fastest",
+    "fastest_candidates",
     "cheapest",
+    "cheapest_candidates",
 )
 
 
@@ -89,7 +91,9 @@ class Job:
 
     def recipe_words(self, headline: dict[str, Any] | None) -> str:
         """How it is trained, in a few words; an optimizer that a workload brings is known with the result."""
-        return Recipe(**self.asked["request"]["recipe"]).describe((headline or {}).get("optimizer") or "")
+        known = headline or {}
+        recipe = Recipe(**self.asked["request"]["recipe"])
+        return recipe.describe(known.get("optimizer") or "", known.get("weights_dtype") or "")
 
     @property
     def sample_words(self) -> str | None:
@@ -102,12 +106,16 @@ class Job:
 
     @property
     def headline(self) -> dict[str, Any] | None:
-        """The numbers of the result that a list shows, and the name of the workload's own optimizer."""
+        """The numbers of the result that a list shows, and what it tells of how the workload is really trained."""
         if not self.result:
             return None
         several = self.result.get("analyses") or {}
         info: dict[str, Any] = self.result.get("info") or next((one["info"] for one in several.values()), {})
-        return {**{name: self.result.get(name) for name in HEADLINE}, "optimizer": info.get("optimizer")}
+        return {
+            **{name: self.result.get(name) for name in HEADLINE},
+            "optimizer": info.get("optimizer"),
+            "weights_dtype": info.get("weights_dtype"),
+        }
 
 
 @dataclass(frozen=True)
