@@ -110,6 +110,7 @@ def test_a_gpu_on_which_it_does_not_fit_has_no_numbers_but_its_price():
         "max_batch_interval": None,
         "recommended_batch_size": None,
         "samples_per_second": None,
+        "samples_per_second_interval": None,
         "usd_per_million_samples": None,
         "price": find_gpu("l4").price.to_dict(),
     }
@@ -145,3 +146,46 @@ def test_the_document_is_json_and_says_that_it_is_predicted():
     assert (document["source"], document["model_name"]) == ("predicted", "bert")
     assert document["recipe"] == REQUEST.recipe.to_dict()
     assert json.loads(json.dumps(document))["gpus"][0]["gpu"] == "b200"
+
+
+def within(gpu, speed, low, high):
+    """A prediction with what the true speed should lie between."""
+    made = analysis(gpu, speed)
+    about = {"samples_per_second": (low, high)}
+    return replace(made, trials=[replace(t, intervals=about) if t.fits else t for t in made.trials])
+
+
+def test_the_fastest_is_named_only_where_no_other_s_interval_reaches_its_own():
+    apart = Comparison(REQUEST, {"a10": within("a10", 200, 150, 250), "t4": within("t4", 100, 80, 149)})
+    overlapping = Comparison(REQUEST, {"a10": within("a10", 200, 150, 250), "t4": within("t4", 100, 80, 150)})
+
+    assert apart.fastest.gpu.id == "a10"
+    assert apart.to_dict()["fastest_candidates"] == ["a10"]
+    assert overlapping.fastest is None
+    assert (overlapping.to_dict()["fastest"], overlapping.to_dict()["fastest_candidates"]) == (None, ["a10", "t4"])
+
+
+def test_the_cheapest_is_named_only_where_no_other_s_interval_reaches_its_own():
+    # For a million samples at 1.29 dollars an hour: 1.79 dollars at 200 a second; at 0.526: 1.46 at 100 a second.
+    apart = Comparison(REQUEST, {"a10": within("a10", 200, 190, 210), "t4": within("t4", 100, 95, 105)})
+    overlapping = Comparison(REQUEST, {"a10": within("a10", 200, 100, 300), "t4": within("t4", 100, 80, 120)})
+
+    assert (apart.cheapest.gpu.id, apart.to_dict()["cheapest_candidates"]) == ("t4", ["t4"])
+    assert (overlapping.to_dict()["cheapest"], overlapping.to_dict()["cheapest_candidates"]) == (None, ["t4", "a10"])
+
+
+def test_a_third_that_is_less_certain_may_win_as_well():
+    three = {"a10": within("a10", 200, 190, 210), "l4": within("l4", 150, 140, 160), "t4": within("t4", 90, 10, 500)}
+
+    assert Comparison(REQUEST, three).to_dict()["fastest_candidates"] == ["a10", "t4"]
+
+
+def test_gpus_without_a_price_are_out_of_the_contest_for_the_cheapest_and_listed():
+    assert FOUR.to_dict()["unpriced"] == ["b200"]
+    assert "b200" not in FOUR.to_dict()["cheapest_candidates"]
+
+
+def test_the_interval_of_a_speed_is_in_the_document():
+    result = Comparison(REQUEST, {"a10": within("a10", 200, 150, 250)})
+
+    assert row(result, "a10")["samples_per_second_interval"] == (150, 250)

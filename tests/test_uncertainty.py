@@ -77,7 +77,12 @@ def test_the_slowest_step_is_the_lowest_throughput_and_the_other_way_round(certa
     intervals = trial_intervals(TRIAL, A100, certain=certain)
     (fastest, slowest), samples = intervals["step_seconds"], TRIAL.batch_size
     assert intervals["samples_per_second"] == pytest.approx((samples / slowest, samples / fastest))
-    assert (slowest + fastest) / 2 == pytest.approx(TRIAL.step_seconds)
+    assert 0 < fastest < TRIAL.step_seconds < slowest
+
+
+def test_however_uncertain_a_time_is_it_is_no_tenth_of_what_is_predicted():
+    fastest, slowest = trial_intervals(TRIAL, A100, certain=False)["step_seconds"]
+    assert TRIAL.step_seconds / 4 < fastest < TRIAL.step_seconds < slowest < 4 * TRIAL.step_seconds
 
 
 def test_a_trial_without_a_time_has_no_interval_of_it():
@@ -156,6 +161,14 @@ def test_operations_that_nobody_measured_are_named_once_and_in_order():
     step = program(("forward", [launching(name) for name in names]), ("backward", [operation("phase end")]))
     assert {"aten.mm.default"} <= known_operations()
     assert unknown_operations(step) == ("aten.made_up.default", "aten.zeta.default")
+
+
+def test_operations_that_work_element_by_element_are_all_as_certain():
+    names = ["aten.eq.Tensor", "aten.logical_xor.default", "aten.sort.default"]
+    assert not {*names} & known_operations()
+    calls = [operation(name, [tensor(4, 8)], [tensor(4, 8)]) for name in names]
+    step = program(("forward", calls), ("backward", [operation("phase end")]))
+    assert unknown_operations(step) == ("aten.sort.default",)
 
 
 @pytest.mark.parametrize("recipe", [Recipe(), Recipe(precision="bf16"), Recipe(optimizer="sgd"), Recipe(fused=True)])

@@ -1,6 +1,6 @@
 import pytest
 
-from memorymark.units import GIB, KIB, MIB, format_bytes, format_count, format_usd, gib
+from memorymark.units import GIB, KIB, MIB, format_bytes, format_count, format_rate, format_usd, gib
 
 
 def test_a_gib_is_two_to_the_thirtieth():
@@ -48,3 +48,22 @@ def test_large_numbers_have_three_digits(count, text):
 )
 def test_dollars_for_people(usd, shown):
     assert format_usd(usd) == shown
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0"),
+        (0.04123, "0.0412"),
+        (0.4, "0.400"),
+        (0.9996, "1.00"),
+        (8.299, "8.30"),
+        (9.996, "10.0"),
+        (85.31, "85.3"),
+        (99.96, "100"),
+        (852.4, "852"),
+        (12345.6, "12,346"),
+    ],
+)
+def test_rates_have_three_digits_or_more(rate, text):
+    assert format_rate(rate) == text

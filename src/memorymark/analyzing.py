@@ -79,8 +79,9 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
     shortfall = max(failure.shortfall_bytes or 0 if failure else 0, missing)
     by = f", by {format_bytes(shortfall)}{'' if info.source == 'predicted' else ' or more'}" if shortfall else ""
     sample = f", {info.sample}" if info.sample else ""
+    recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
     return DoesNotFitError(
-        f"{request.entry.name} ({request.recipe.describe(info.optimizer)}{sample}) does not train within "
+        f"{request.entry.name} ({recipe}{sample}) does not train within "
         f"{format_bytes(info.capacity_bytes)} even at batch {trial.batch_size}{by}; try {ways_to_fit(request, info)}.",
         shortfall or None,
     )

@@ -73,7 +73,7 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
         info = probe.info
     if not analyses:
         largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
-        recipe = request.recipe.describe(info.optimizer)
+        recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
         raise DoesNotFitError(
             f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}; "
             f"try {ways_to_fit(request, replace(info, capacity_bytes=largest.usable_bytes))}."

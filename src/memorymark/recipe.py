@@ -88,10 +88,11 @@ class Recipe:
             return parameters * (2 if self.precision in ("bf16", "fp16") else 4)
         return parameters * (4 + 4 + STATE_BYTES[self.optimizer])
 
-    def describe(self, optimizer: str = "") -> str:
+    def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """The recipe in a few words, what is usual left out: ``bf16, AdamW, checkpointing``.
 
-        ``optimizer`` is the name of one that is used in place of the recipe's.
+        ``optimizer`` is the name of one that is used in place of the recipe's, ``weights_dtype`` the type of the
+        weights where that is known.
         """
         names = {
             "adamw": "AdamW",
@@ -101,7 +102,10 @@ class Recipe:
             "adamw8bit": "8-bit AdamW",
             "none": "no optimizer",
         }
-        words = [self.precision, optimizer or ("fused " if self.fused else "") + names[self.optimizer]]
+        words = [
+            *self._precision_words(weights_dtype),
+            optimizer or ("fused " if self.fused else "") + names[self.optimizer],
+        ]
         words += [f"LoRA rank {self.lora}"] if self.lora else []
         words += ["gradient checkpointing"] if self.gradient_checkpointing else []
         words += ["torch.compile"] if self.compile else []
@@ -112,6 +116,13 @@ class Recipe:
         words += ["eval mode"] if not self.train_mode else []
         words += ["mean of the logits as loss"] if self.loss == "mean" else []
         return ", ".join(words)
+
+    def _precision_words(self, weights_dtype: str) -> list[str]:
+        """Autocast leaves weights in fp32, and LoRA puts frozen ones into its type; a model of one's own may differ."""
+        if self.lora or weights_dtype in ("", "fp32"):
+            return [self.precision]
+        autocast = [f"{self.precision} autocast"] if self.precision not in ("fp32", weights_dtype) else []
+        return [f"{weights_dtype} weights", *autocast]
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as JSON types."""

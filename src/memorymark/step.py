@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -23,6 +24,7 @@ from memorymark.workload import Batch, Workload, count_elements
 
 OnPhase = Callable[[Phase], None]
 AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+SHORT_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
 _has_compiled = False
 
 
@@ -250,6 +252,17 @@ def build_model(workload: Workload, recipe: Recipe) -> nn.Module:
     if not isinstance(model, nn.Module):
         raise UsageError(f"build= gave {_kind(model)} and not a torch.nn.Module; have it return the model.")
     return add_adapters(model, recipe) if recipe.lora else model
+
+
+def weights_dtype(model: nn.Module) -> str:
+    """The type of the weights in a word, of most of them where they differ; empty where there are none."""
+    counts: Counter[torch.dtype] = Counter()
+    for parameter in model.parameters():
+        counts[parameter.dtype] += parameter.numel()
+    if not counts:
+        return ""
+    dtype = counts.most_common(1)[0][0]
+    return SHORT_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Module:

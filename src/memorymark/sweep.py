@@ -9,6 +9,9 @@ from memorymark.analysis import Analysis
 from memorymark.notebook import Shown
 from memorymark.request import Request
 
+# Less than this would read as "0 % slower".
+WORTH_A_WORD = 0.005
+
 
 @dataclass(frozen=True)
 class Length:
@@ -44,6 +47,11 @@ class Length:
         """The part of the throughput that is lost at the planned batch; ``None`` where that is not known."""
         own, planned = self.samples_per_second, self.planned_samples_per_second
         return max(1 - planned / own, 0.0) if own and planned else None
+
+    @property
+    def loses(self) -> bool:
+        """Whether that is worth a word."""
+        return (self.lost or 0.0) >= WORTH_A_WORD
 
     def _speed_at(self, batch_size: int | None) -> float | None:
         trial = self.analysis.at(batch_size) if self.analysis and batch_size else None
@@ -117,7 +125,7 @@ class Sweep(Shown):
             roomy = [length.seq_len for length in self.lengths if length.analysis and length.analysis.recommended]
             instead = f"; the longest that leaves it has {max(roomy)} tokens" if roomy else ""
             advice.append(f"{longest} batch {batch} is all that fits, and does not leave {margin}{instead}.")
-        lossy = [length for length in self.lengths if length.seq_len != plan and length.lost]
+        lossy = [length for length in self.lengths if length.seq_len != plan and length.loses]
         if lossy:
             costs = ", ".join(
                 f"{100 * (length.lost or 0):.0f} % at {length.seq_len} tokens (batch {length.batch_size} fits there)"

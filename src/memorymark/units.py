@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import floor, log10
+
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
@@ -27,6 +29,13 @@ def format_bytes(size_bytes: int | float) -> str:
 def format_usd(usd: float) -> str:
     """Dollars without their sign: ``1,234.56``, or two digits of what would read as 0.00."""
     return f"{usd:,.2f}" if usd >= 0.0995 or usd == 0 else f"{usd:.2g}"
+
+
+def format_rate(per_second: float) -> str:
+    """A rate for people, in three digits or more: ``0.0412``, ``8.30``, ``85.3``, ``12,345``."""
+    rounded = float(f"{per_second:.3g}")
+    digits = max(2 - floor(log10(abs(rounded))), 0) if rounded else 0
+    return f"{per_second:,.{digits}f}"
 
 
 def format_count(count: int) -> str:

@@ -303,7 +303,7 @@ class Advice(Shown):
             "worth_changing": best is not None,
             "current_batch_size": self.current_batch_size,
             "recommended_batch_size": best.batch_size if best else None,
-            "recommended_recipe": best.recipe.describe(self.info.optimizer) if best else None,
+            "recommended_recipe": best.recipe.describe(self.info.optimizer, self.info.weights_dtype) if best else None,
             "max_batch_size": best.max_batch_size if best else None,
             "speedup": self.gain(best) if best else None,
             "cost_savings_per_run": saved.per_run_usd if saved else None,
@@ -335,7 +335,7 @@ class Advice(Shown):
         return {
             **option.to_dict(),
             "title": option.title,
-            "recipe_in_words": option.recipe.describe(self.info.optimizer),
+            "recipe_in_words": option.recipe.describe(self.info.optimizer, self.info.weights_dtype),
             "source": option.source,
             "gain": self.gain(option),
             "predicted_gain": self.predicted_gain(option),

@@ -25,7 +25,7 @@ from memorymark.events import ignore
 from memorymark.probe import Probe
 from memorymark.request import Request
 from memorymark.trial import Trial
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_rate
 
 # In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
 FASTER = (("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
@@ -186,7 +186,9 @@ class Screening:
             return None
         if not changes and self._inquiry.question.request.recipe.accumulation_steps > 1:
             now = self._at(self._inquiry.question.request, self._inquiry.question.current_batch_size)
-        self._inquiry.tell("advise", f"{option.title}: {option.samples_per_second:,.0f} samples/s, {option.source}")
+        self._inquiry.tell(
+            "advise", f"{option.title}: {format_rate(option.samples_per_second)} samples/s, {option.source}"
+        )
         return now if now and now.fits else None, option
 
     def _analyzed(self, changes: tuple[str, ...], request: Request, probe: Probe) -> Analysis | None:

@@ -36,7 +36,7 @@ def make_loader(batch_size):
             start = time.perf_counter()
         yield dict(batch)
     torch.{device}.synchronize()
-    print(f"{{STEPS * batch_size / (time.perf_counter() - start):.1f}} samples/s")
+    print(f"{{STEPS * batch_size / (time.perf_counter() - start):.3g}} samples/s")
 
 
 {own}model = WORKLOAD.build()

@@ -32,7 +32,9 @@ HEADLINE = (
     "speedup",
     "cost_savings_annual",
     "fastest",
+    "fastest_candidates",
     "cheapest",
+    "cheapest_candidates",
 )
 
 
@@ -106,9 +108,10 @@ class Job:
     @property
     def recipe_words(self) -> str:
         """How it is trained, in a few words; an optimizer that a workload brings is known with the result."""
-        optimizer = (self.headline or {}).get("optimizer") or ""
+        known = self.headline or {}
         try:
-            return Recipe(**_in(self.asked, "request", "recipe")).describe(optimizer)
+            recipe = Recipe(**_in(self.asked, "request", "recipe"))
+            return recipe.describe(known.get("optimizer") or "", known.get("weights_dtype") or "")
         except (LookupError, TypeError, ValueError, MemoryMarkError):
             return ""
 
@@ -134,12 +137,16 @@ class Job:
 
     @property
     def headline(self) -> dict[str, Any] | None:
-        """The numbers of the result that a list shows, and the name of the workload's own optimizer."""
+        """The numbers of the result that a list shows, and what it tells of how the workload is really trained."""
         if not self.result:
             return None
         several = (self.result.get("analyses") or {}).values()
         info = self.result.get("info") or next((_in(one, "info") for one in several), None)
-        return {**{name: self.result.get(name) for name in HEADLINE}, "optimizer": _in(info, "optimizer")}
+        return {
+            **{name: self.result.get(name) for name in HEADLINE},
+            "optimizer": _in(info, "optimizer"),
+            "weights_dtype": _in(info, "weights_dtype"),
+        }
 
     @property
     def is_reusable(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memorymark.errors import UsageError
-from memorymark.models.names import TIMM_NAME
+from memorymark.models.timm_names import SPELLED as TIMM_NAME
 
 # Read by the base classes of transformers or through the model's text part, whatever a class itself declares.
 OF_ALL_MODELS = {

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from memorymark.catalog import ModelEntry, find_model, known_model
 from memorymark.errors import UsageError
-from memorymark.models.timm_names import SPELLED as TIMM_NAME
-from memorymark.models.timm_names import is_timm_name, looks_like_timm, timm_names
+from memorymark.models.timm_names import SPELLED, is_timm_name, looks_like_timm, timm_names
 
 Kind = Literal["catalog", "config", "hub", "path", "factory", "timm"]
 # Endings of files that people give instead of a config; they are read as far as it takes to say what they are.
@@ -89,7 +88,7 @@ def read_name(name: str, *, prefer_hub: bool = False) -> ModelName:
     if entry is not None and not (is_hub_id and prefer_hub):
         return ModelName("catalog", text, entry)
     if text.startswith("timm:"):
-        if not TIMM_NAME.fullmatch(text.removeprefix("timm:")):
+        if not SPELLED.fullmatch(text.removeprefix("timm:")):
             raise UsageError(f"{text!r} names no timm model; write it as in timm:vit_base_patch16_224.")
         return ModelName("timm", text)
     if ":" in text:

@@ -26,7 +26,7 @@ from memorymark.prediction.operation import StepTrace
 from memorymark.prediction.program import Program, merge
 from memorymark.prediction.tracer import Tracer
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, build_model, prepare_model, runs_compiled_code
+from memorymark.step import TrainingStep, build_model, prepare_model, runs_compiled_code, weights_dtype
 from memorymark.trace import Owner, Phase
 from memorymark.workload import Workload
 
@@ -59,6 +59,7 @@ class TracedStep:
     tensors: int
     frozen_tensors: int
     own_optimizer: str = ""
+    weights_dtype: str = ""
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -96,6 +97,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=len(parameters) - len(trained),
         own_optimizer=step.own_optimizer,
+        weights_dtype=weights_dtype(model),
     )
 
 

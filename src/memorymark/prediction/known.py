@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import torch
+
 from memorymark.prediction.program import Program
 from memorymark.prediction.roofline import launches
 
@@ -18,6 +20,19 @@ def known_operations() -> frozenset[str]:
 
 
 def unknown_operations(program: Program) -> tuple[str, ...]:
-    """The operations of a step that run a kernel and were never measured."""
+    """The operations of a step that run a kernel and were never measured, nor any that work in the same way."""
     names = {growth.operation.name for growth in program.operations if launches(growth.operation)}
-    return tuple(sorted(names - known_operations()))
+    return tuple(sorted(name for name in names - known_operations() if not _works_by_element(name)))
+
+
+@cache
+def _works_by_element(name: str) -> bool:
+    """Whether an operation computes each element by itself.
+
+    All such kernels are alike, and many were measured: they take the memory of their result and the time of reading
+    and writing.
+    """
+    namespace, _, rest = name.partition(".")
+    base, _, overload = rest.partition(".")
+    operation = getattr(getattr(getattr(torch.ops, namespace, None), base, None), overload or "default", None)
+    return isinstance(operation, torch._ops.OpOverload) and torch.Tag.pointwise in operation.tags

@@ -35,7 +35,7 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_byte
         "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
-        fastest, slowest = _around(trial.step_seconds, TIME_ERROR * factor)
+        fastest, slowest = (trial.step_seconds * times for times in time_factors(gpu, certain=certain))
         samples = trial.samples_per_second * trial.step_seconds
         intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
     return intervals
@@ -51,6 +51,15 @@ def maximum_interval(
     low, usual, high = gpu.context_bytes
     fewer, more = (0.0, 0.0) if capped else ((high - usual) / bytes_per_sample, (usual - low) / bytes_per_sample)
     return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
+
+
+def time_factors(gpu: GpuEntry | None, *, certain: bool) -> Interval:
+    """What a predicted time should be multiplied with for the fastest and the slowest that it may be.
+
+    Doubts multiply: nothing is ever said to take no time at all.
+    """
+    factor = doubt(gpu, certain=certain)
+    return (1 - TIME_ERROR) ** factor, (1 + TIME_ERROR) ** factor
 
 
 def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:

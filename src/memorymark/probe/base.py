@@ -17,6 +17,7 @@ class ProbeInfo:
     ``capacity_bytes`` is the most the allocator can hold.
     ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in documents that do not say.
     ``sample`` is the shape of one sample in words, ``small`` that the model is a stand-in for the real one.
+    ``weights_dtype`` is the type of the model's weights, of most of them where they differ: ``fp32``, ``bf16``.
     ``optimizer`` is the name of the workload's own optimizer, if it has one.
     ``seconds`` says how long the probe took to get ready, by stage. ``unknown_operations`` are those of a predicted
     step that no measurement has shown yet.
@@ -31,6 +32,7 @@ class ProbeInfo:
     trainable_parameters: int | None = None
     source: Source = "measured"
     unknown_operations: tuple[str, ...] = ()
+    weights_dtype: str = ""
     optimizer: str = ""
     sample: str = ""
     small: bool = False

@@ -21,7 +21,7 @@ from memorymark.prediction.forecast import forecast_maximum
 from memorymark.prediction.growing_step import Recording
 from memorymark.probe.base import ProbeInfo
 from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, prepare_model, runs_compiled_code
+from memorymark.step import TrainingStep, prepare_model, runs_compiled_code, weights_dtype
 from memorymark.timing import time_until_steady
 from memorymark.trace import Owner, Phase, Trace, peak_breakdown
 from memorymark.trial import Breakdown, Failure, Trial
@@ -67,6 +67,7 @@ class MeasuredProbe:
             capped=device.cap_bytes is not None,
             parameters=sum(p.numel() for p in self._step.model.parameters()),
             trainable_parameters=sum(p.numel() for p in self._step.model.parameters() if p.requires_grad),
+            weights_dtype=weights_dtype(self._step.model),
             optimizer=self._step.own_optimizer,
         )
 

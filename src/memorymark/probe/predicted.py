@@ -56,6 +56,7 @@ class PredictedProbe:
             capped=memory_cap_bytes is not None,
             parameters=step.parameters,
             trainable_parameters=step.trainable_parameters,
+            weights_dtype=step.weights_dtype,
             optimizer=step.own_optimizer,
             source="predicted",
             unknown_operations=self._unknown,

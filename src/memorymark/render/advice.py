@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from memorymark.advice import Advice, Option
-from memorymark.render.words import SYNTHETIC, heading, prediction_notes, usage_in_words
+from memorymark.render.words import SYNTHETIC, described, heading, prediction_notes, usage_in_words
 from memorymark.training_code import Dialect
 from memorymark.trial import Trial
-from memorymark.units import format_bytes, format_usd
+from memorymark.units import format_bytes, format_rate, format_usd
 
 # From this many columns on there is room for the price.
 WIDE = 100
@@ -94,7 +94,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         speed, cost = trial.samples_per_second or 0.0, result.usd_per_million_samples(trial)
         cells = {
             "batch": batch,
-            "samples/s": f"{speed:,.{1 if speed < 100 else 0}f}",
+            "samples/s": format_rate(speed),
             "memory": format_bytes(trial.peak_allocated_bytes),
             "$/million": format_usd(cost) if cost is not None else "",
             "how": how,
@@ -108,7 +108,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         batch = f"{option.batch_size}{steps}"
         add(f"{gain:.1f}x" if gain else "", what, batch, option.trial, _how_known(result, option))
     if result.today is not None:
-        words = Text(f"today: {result.request.recipe.describe(result.info.optimizer)}", style="dim")
+        words = Text(f"today: {described(result.request, result.info)}", style="dim")
         count = result.request.recipe.accumulation_steps
         batch = f"{result.current_batch_size}{f' x {count}' if count > 1 else ''}"
         add("1.0x", words, batch, result.today, result.today.source)

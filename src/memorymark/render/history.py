@@ -13,7 +13,8 @@ from rich.text import Text
 from memorymark.analysis import Analysis
 from memorymark.history import ListedJob
 from memorymark.render.terminal import make_console, make_table
-from memorymark.units import format_bytes
+from memorymark.render.words import described
+from memorymark.units import format_bytes, format_rate
 
 # As much of an id as tells one job from another; every command takes the start of an id.
 SHOWN_OF_ID = 8
@@ -55,7 +56,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
     rows = {
         "model": [_model(one) for one in several],
         "sample": [one.info.sample for one in several],
-        "recipe": [one.request.recipe.describe(one.info.optimizer) for one in several],
+        "recipe": [described(one.request, one.info) for one in several],
         "for": [f"{one.info.device_name}, {format_bytes(one.target_bytes)}" for one in several],
         "source": [one.source for one in several],
         "maximum batch": [str(one.max_batch_size) for one in several],
@@ -74,7 +75,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
 
 def _speed(analysis: Analysis) -> str:
     best = analysis.recommended
-    return f"{best.samples_per_second:,.1f}" if best and best.samples_per_second else ""
+    return format_rate(best.samples_per_second) if best and best.samples_per_second else ""
 
 
 def _shown(value: int | None) -> str:

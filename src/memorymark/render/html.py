@@ -10,13 +10,16 @@ from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.words import (
-    COMPARED,
     PARTS,
     SYNTHETIC,
+    about_contest,
     about_maximum,
     about_recommended,
     about_savings,
+    about_waste,
     comparison_heading,
+    comparison_notes,
+    described,
     heading,
     notes,
     prediction_notes,
@@ -27,7 +30,7 @@ from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.training_code import Code
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes, format_usd
+from memorymark.units import format_bytes, format_rate, format_usd
 from memorymark.version import __version__
 
 RED, GREEN, BLUE, GREY = "#c62828", "#2e7d32", "#1565c0", "#8888"
@@ -70,7 +73,7 @@ def _title(result: Result | Trial) -> str:
     if isinstance(result, Trial):
         return f"batch {result.batch_size}, {result.source}"
     info = result.plan.info if isinstance(result, Sweep) else result.info
-    return f"{result.request.entry.name}, {result.request.recipe.describe(info.optimizer if info else '')}"
+    return f"{result.request.entry.name}, {described(result.request, info)}"
 
 
 def fragment(result: Result | Trial) -> str:
@@ -123,9 +126,7 @@ def _memory_rows(result: Analysis) -> Iterable[Sequence[str]]:
             continue
         waste = result.waste(trial)
         used = f"{format_bytes(total - waste.unused_bytes)} of {format_bytes(total)}"
-        share = (
-            f"{100 * waste.fraction:.1f} % wasted" if label == "today" else f"{100 - 100 * waste.fraction:.1f} % used"
-        )
+        share = about_waste(result) if label == "today" else f"{100 - 100 * waste.fraction:.1f} % used"
         yield label, f"batch {trial.batch_size}", _bar([(1 - waste.fraction, color)]), f"{used}, {share}"
 
 
@@ -139,13 +140,13 @@ def _trial(trial: Trial) -> str:
         ("device", format_bytes(trial.device_bytes)),
     ]
     if trial.samples_per_second and trial.step_seconds:
-        rows.append(("throughput", f"{trial.samples_per_second:,.1f} samples/s"))
+        rows.append(("throughput", f"{format_rate(trial.samples_per_second)} samples/s"))
         rows.append(("step", f"{1e3 * trial.step_seconds:,.1f} ms"))
     return title + _table(rows) + _parts("At the peak", trial.breakdown)
 
 
 def _comparison(result: Comparison) -> str:
-    fastest, cheapest = result.fastest, result.cheapest
+    claims = (("fastest", result.fastest), ("cheapest", result.cheapest))
     top = max((c.samples_per_second or 0.0 for c in result.contenders), default=0.0) or 1.0
     rows = []
     for contender in result.contenders:
@@ -153,14 +154,14 @@ def _comparison(result: Comparison) -> str:
         if analysis is None:
             rows.append((name, "does not fit", "", "", "", "", ""))
             continue
-        marks = [word for word, one in (("fastest", fastest), ("cheapest", cheapest)) if contender == one]
+        marks = [word for word, one in claims if contender == one]
         speed, cost, best = contender.samples_per_second or 0.0, contender.usd_per_million_samples, analysis.recommended
         rows.append(
             (
                 name,
                 str(analysis.max_batch_size),
                 str(best.batch_size) if best else "none",
-                f"{speed:,.0f}",
+                format_rate(speed),
                 _bar([(speed / top, BLUE)]),
                 format_usd(cost) if cost is not None else "",
                 ", ".join(marks),
@@ -168,7 +169,7 @@ def _comparison(result: Comparison) -> str:
         )
     head = ("GPU", "max", "use", "samples/s", "", "$/million", "")
     title = _heading(*comparison_heading(result))
-    return title + _table(rows, head) + _notes([COMPARED, *prediction_notes(result.info), SYNTHETIC])
+    return title + _table(rows, head) + _notes([*about_contest(result), *comparison_notes(result)])
 
 
 def _sweep(result: Sweep) -> str:
@@ -187,7 +188,7 @@ def _sweep(result: Sweep) -> str:
                 str(length.analysis.max_batch_size),
                 _bar([(length.analysis.max_batch_size / top, BLUE if planned else GREY)]),
                 str(best.batch_size) if best else "none",
-                f"{speed * length.seq_len:,.0f}",
+                format_rate(speed * length.seq_len),
                 "" if planned or length.lost is None else f"{100 * length.lost:.0f} % lost",
                 "<b>plan for this</b>" if planned else "",
             )
@@ -216,7 +217,7 @@ def _advice(result: Advice) -> str:
                 f"<b>{gain:.1f}x</b>" if gain else "",
                 _bar([((gain or 0.0) / top, GREEN if option == result.best else BLUE)]) if gain else "",
                 escape(option.title),
-                f"{option.samples_per_second:,.1f}",
+                format_rate(option.samples_per_second),
                 format_bytes(option.trial.peak_allocated_bytes),
                 format_usd(cost) if cost is not None else "",
                 f"{option.source}{beside}",

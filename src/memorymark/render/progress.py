@@ -10,7 +10,7 @@ from rich.status import Status
 
 from memorymark.events import Event, StageStarted
 from memorymark.trial import Trial
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_rate
 
 
 class Progress:
@@ -49,7 +49,7 @@ def _describe(trial: Trial) -> str:
     if trial.fits:
         words.append(f"{format_bytes(trial.peak_allocated_bytes):>12}")
         if trial.samples_per_second:
-            words.append(f"{trial.samples_per_second:>10,.1f} samples/s")
+            words.append(f"{format_rate(trial.samples_per_second):>10} samples/s")
         if trial.allocator_retries:
             words.append(f"[yellow]{trial.allocator_retries} allocator retries[/yellow]")
     elif trial.failure is not None:

@@ -23,25 +23,28 @@ from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
 from memorymark.render.advice import print_advice
 from memorymark.render.words import (
-    COMPARED,
     PARTS,
     SYNTHETIC,
+    about_contest,
     about_maximum,
     about_recommended,
     about_savings,
+    about_waste,
     comparison_heading,
+    comparison_notes,
     heading,
     notes,
     prediction_notes,
-    spread,
+    short_name,
     training_notes,
     why_not_timed,
+    within,
 )
 from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes, format_count, format_usd, gib
+from memorymark.units import format_bytes, format_count, format_rate, format_usd, gib
 from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
@@ -81,8 +84,7 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """The report of an analysis."""
     console = console or make_console()
     console.print(_title(*heading(result.request, result.info, result.source)))
-    beside = 65 + len(str(result.max_batch_size))  # what stands in the same line
-    console.print(_memory_bars(result, width=min(max(console.width - beside, 8), BAR_WIDTH)))
+    console.print(_memory_bars(result, console.width))
     console.print()
     console.print(_batch_sizes(result))
     console.print(_curve(result, width=min(max(console.width - 76, 8), CURVE_WIDTH)))
@@ -112,8 +114,8 @@ def print_facts(trial: Trial, console: Console) -> None:
         rows.add_row(label, format_bytes(getattr(trial, name)) + _between(trial, name))
     rows.add_row("device", format_bytes(trial.device_bytes) + _between(trial, "device_bytes"))
     if trial.samples_per_second and trial.step_seconds:
-        rows.add_row("throughput", f"{trial.samples_per_second:,.1f} samples/s")
-        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms ± {100 * spread(trial):.1f} %")
+        rows.add_row("throughput", f"{format_rate(trial.samples_per_second)} samples/s")
+        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms{within(trial, 'step_seconds')}")
     rows.add_row("allocator retries", str(trial.allocator_retries))
     console.print(rows)
     if trial.breakdown is not None:
@@ -133,14 +135,14 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
             table.add_row(str(length.seq_len), "[red]does not fit[/red]")
             continue
         recommended, speed = length.analysis.recommended, length.samples_per_second or 0.0
-        lost = f"{100 * length.lost:.0f} % slower" if length.lost else "as fast"
+        lost = f"{100 * (length.lost or 0):.0f} % slower" if length.loses else "as fast"
         table.add_row(
             str(length.seq_len),
             str(length.analysis.max_batch_size),
             str(recommended.batch_size) if recommended else "none",
-            f"{speed:,.1f}",
-            f"{speed * length.seq_len:,.0f}",
-            "" if length.seq_len == result.plan_for else lost,
+            format_rate(speed),
+            format_rate(speed * length.seq_len),
+            "" if length.seq_len == result.plan_for or length.lost is None else lost,
             "[green]plan for this[/green]" if length.seq_len == result.plan_for else "",
         )
     console.print(table)
@@ -156,29 +158,28 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
     console = console or make_console()
     console.print(_title(*comparison_heading(result)))
     table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
-    fastest, cheapest = result.fastest, result.cheapest
+    claims = (("fastest", result.fastest), ("cheapest", result.cheapest))
     for contender in result.contenders:
         analysis, price = contender.analysis, contender.gpu.price
-        name = contender.gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+        name = short_name(contender)
         if analysis is None:
             table.add_row(name, "[red]does not fit[/red]")
             continue
         recommended, cost = analysis.recommended, contender.usd_per_million_samples
-        marks = [
-            *(["[green]fastest[/green]"] if contender == fastest else []),
-            *(["[green]cheapest[/green]"] if contender == cheapest else []),
-        ]
+        marks = [f"[green]{word}[/green]" for word, one in claims if contender == one]
         table.add_row(
             name,
             str(analysis.max_batch_size),
             str(recommended.batch_size) if recommended else "none",
-            f"{contender.samples_per_second or 0:,.0f}",
+            format_rate(contender.samples_per_second) if contender.samples_per_second else "",
             format_usd(cost) if cost is not None else "",
             f"${price.usd_per_hour:.2f}/h" if price else "",
             ", ".join(marks),
         )
     console.print(table)
-    for note in (COMPARED, *prediction_notes(result.info), SYNTHETIC):
+    for sentence in about_contest(result):
+        console.print(Padding(Text(sentence), (0, 2)))
+    for note in comparison_notes(result):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
@@ -191,7 +192,7 @@ def print_prediction_check(result: PredictionCheck) -> None:
         off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
         memory = (measured.peak_allocated_bytes, predicted.peak_allocated_bytes)
         reserved = (measured.peak_reserved_bytes, predicted.peak_reserved_bytes)
-        speed = (f"{trial.samples_per_second or 0:,.1f}" for trial in (measured, predicted))
+        speed = (format_rate(trial.samples_per_second or 0) for trial in (measured, predicted))
         table.add_row(str(measured.batch_size), *map(format_bytes, memory), off, *map(format_bytes, reserved), *speed)
     console.print(table)
     console.print(
@@ -263,7 +264,7 @@ def print_compile(result: CompileCheck) -> None:
     table = make_table("", "eager", "compiled")
     pair = (result.eager, result.compiled)
     table.add_row("step", *(f"{1e3 * (t.step_seconds or 0):,.1f} ms" for t in pair))
-    table.add_row("throughput", *(f"{t.samples_per_second or 0:,.1f} samples/s" for t in pair))
+    table.add_row("throughput", *(f"{format_rate(t.samples_per_second or 0)} samples/s" for t in pair))
     table.add_row("peak allocated", *(format_bytes(t.peak_allocated_bytes) for t in pair))
     console.print(table)
     steps = result.pays_off_after_steps
@@ -280,11 +281,14 @@ def _title(model: str, how: str) -> Padding:
     return Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2))
 
 
-def _memory_bars(result: Analysis, width: int) -> Table:
+def _memory_bars(result: Analysis, columns: int) -> Table:
     table = _facts()
     total = result.target_bytes
-    rows = [("today", result.current, "red"), ("maximum", result.maximum, "green")]
-    for label, trial, color in rows:
+    now, then = result.current, result.maximum
+    shares = {"today": about_waste(result) if now and now.fits else "", "maximum": _used(result, then)}
+    beside = 53 + len(str(result.max_batch_size)) + max(map(len, shares.values()))  # what stands in the same line
+    width = min(max(columns - beside, 8), BAR_WIDTH)
+    for label, trial, color in (("today", now, "red"), ("maximum", then, "green")):
         if trial is None or not trial.fits:
             table.add_row(label, f"batch {result.current_batch_size}", why_not_timed(result), "")
             continue
@@ -292,11 +296,12 @@ def _memory_bars(result: Analysis, width: int) -> Table:
         filled = round(width * (1 - waste.fraction))
         bar = Text("█" * filled, style=color) + Text("░" * (width - filled), style="dim")
         used = f"{format_bytes(total - waste.unused_bytes)} of {format_bytes(total)}"
-        verdict = (
-            f"{100 * waste.fraction:.1f} % wasted" if label == "today" else f"{100 * (1 - waste.fraction):.1f} % used"
-        )
-        table.add_row(label, f"batch {trial.batch_size}", bar, f"{used}, {verdict}")
+        table.add_row(label, f"batch {trial.batch_size}", bar, f"{used}, {shares[label]}")
     return table
+
+
+def _used(result: Analysis, trial: Trial) -> str:
+    return f"{100 * (1 - result.waste(trial).fraction):.1f} % used"
 
 
 def _batch_sizes(result: Analysis) -> Table:
@@ -333,7 +338,7 @@ def _curve(result: Analysis, width: int) -> Table:
         ]
         memory = (format_bytes(trial.peak_allocated_bytes), format_bytes(trial.peak_reserved_bytes))
         bar = Text("█" * round(width * speed / best), style="cyan")
-        table.add_row(str(trial.batch_size), *memory, f"{speed:,.1f}", bar, ", ".join(marks))
+        table.add_row(str(trial.batch_size), *memory, format_rate(speed), bar, ", ".join(marks))
     return table
 
 

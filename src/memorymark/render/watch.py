@@ -11,7 +11,7 @@ from memorymark.integrations.observation import Observation
 from memorymark.integrations.report import Report
 from memorymark.integrations.verdict import Finding
 from memorymark.render.words import PARTS
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_rate
 
 BAR = 20
 ESTIMATED = "Estimated, not run; gains are upper bounds."
@@ -87,7 +87,7 @@ def _bars(report: Report) -> Table:
     if seen.step_seconds and seen.lost is not None:
         kind = "waiting for data" if seen.loader is not None else "between the steps"
         share = f"{100 * (1 - seen.lost):.0f} % at work, {100 * seen.lost:.0f} % {kind}"
-        speed = f", {seen.samples_per_second:,.0f} samples/s" if seen.samples_per_second else ""
+        speed = f", {format_rate(seen.samples_per_second)} samples/s" if seen.samples_per_second else ""
         table.add_row(
             "time", _bar(1 - seen.lost, "green"), f"{share}; {_milliseconds(seen.step_seconds)} a step{speed}"
         )

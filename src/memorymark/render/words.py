@@ -5,19 +5,29 @@ from __future__ import annotations
 from math import hypot
 
 from memorymark.analysis import Analysis
-from memorymark.catalog import Price
-from memorymark.comparison import Comparison
+from memorymark.catalog import GpuEntry, Price
+from memorymark.comparison import Comparison, Contender
 from memorymark.cost import Usage
-from memorymark.prediction.uncertainty import ALLOCATED_ERROR, TIME_ERROR, doubt
+from memorymark.prediction.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, doubt, time_factors
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
-from memorymark.units import format_bytes
+from memorymark.units import format_bytes, format_rate
 
 # A smaller speedup than this is within what measurements differ by.
 WORTH_SAYING = 1.05
+# So many percent slower is slower.
+WORTH_NOTICE = 2
+# From here on "± 90 %" would leave open whether there is any speed at all.
+WIDE = 0.6
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
+UNCHECKED = (
+    "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
+    "(unknown_operations in the JSON). Measure on the GPU before you rely on the numbers."
+)
 COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
+# So many GPUs are named where the uncertainty leaves open which one it is.
+NAMED_CANDIDATES = 4
 SMALL = " (small stand-in)"
 PARTS = {
     "weights_bytes": "weights",
@@ -35,16 +45,56 @@ def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
     """What was trained, and how, where and by what means."""
     model = request.entry.name + (SMALL if info.small else "")
     memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
-    parts = (info.sample, request.recipe.describe(info.optimizer), f"{info.device_name} {memory}", source)
+    parts = (info.sample, described(request, info), f"{info.device_name} {memory}", source)
     return model, " · ".join(filter(None, parts))
+
+
+def described(request: Request, info: ProbeInfo | None) -> str:
+    """How it is trained, as far as that is known."""
+    return request.recipe.describe(info.optimizer, info.weights_dtype) if info else request.recipe.describe()
 
 
 def comparison_heading(result: Comparison) -> tuple[str, str]:
     """The same of a training on every GPU."""
     info = result.info
     model = result.request.entry.name + (SMALL if info and info.small else "")
-    recipe = result.request.recipe.describe(info.optimizer if info else "")
+    recipe = described(result.request, info)
     return model, " · ".join(filter(None, (info.sample if info else "", recipe, "every GPU", "predicted")))
+
+
+def short_name(contender: Contender) -> str:
+    """The GPU of a comparison, as a table names it."""
+    return contender.gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def about_contest(result: Comparison) -> list[str]:
+    """Which GPU is the fastest and which the cheapest, as far as the uncertainty lets that be told."""
+    said = [
+        f"{title}: {_one_of(candidates)}"
+        for title, candidates in (("Fastest", result.fastest_candidates), ("Cheapest", result.cheapest_candidates))
+        if candidates
+    ]
+    if result.unpriced:
+        names = ", ".join(short_name(contender) for contender in result.unpriced)
+        said.append(f"No price is known for: {names}; not considered for cheapest.")
+    return said
+
+
+def _one_of(candidates: list[Contender]) -> str:
+    names = [short_name(contender) for contender in candidates]
+    if len(names) == 1:
+        return f"{names[0]}."
+    if len(names) > NAMED_CANDIDATES + 1:
+        names[NAMED_CANDIDATES:] = [f"one of {len(names) - NAMED_CANDIDATES} others"]
+    return f"{', '.join(names[:-1])} or {names[-1]}, within the uncertainty."
+
+
+def comparison_notes(result: Comparison) -> list[str]:
+    """What a reader of a comparison should know."""
+    certain = not (result.info and result.info.unknown_operations)
+    tight = [a for a in result.analyses.values() if a.recommended is None]
+    none = [f"Nothing is worth using where no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
+    return [COMPARED, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
@@ -54,10 +104,36 @@ def about_maximum(result: Analysis) -> str:
         "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
         "caller": "as far as --max-batch allowed",
     }[result.limited_by]
-    interval = result.max_batch_interval
-    sure = f"; between {interval[0]} and {interval[1]}" if interval else ""
-    ratio = f"{result.batch_ratio:,.0f}" if result.batch_ratio >= 1000 else f"{result.batch_ratio:.3g}"
-    return f"{exact}; {ratio}x today's batch{sure}"
+    return "; ".join(filter(None, (exact, _beside_today(result), _how_sure(result.max_batch_interval))))
+
+
+def _beside_today(result: Analysis) -> str:
+    maximum, today, ratio = result.max_batch_size, result.current_batch_size, result.batch_ratio
+    if maximum <= today:
+        return "the batch you use today" if maximum == today else f"less than today's {today}"
+    return f"{ratio:,.0f}x today's batch" if ratio >= 1000 else f"{ratio:.3g}x today's batch"
+
+
+def _how_sure(interval: tuple[int, int] | None) -> str:
+    if interval is None:
+        return ""
+    low, high = interval
+    return f"between {low} and {high}" if low else f"at most {high}, and perhaps not even 1"
+
+
+def about_waste(result: Analysis) -> str:
+    """How much of the memory today's batch leaves unused, and whether a larger one could use it."""
+    today = result.current
+    assert today is not None  # noqa: S101 - asked only where today's batch was tried
+    percent = f"{100 * result.waste(today).fraction:.1f} %"
+    if today.batch_size < result.max_batch_size:
+        return f"{percent} wasted"
+    larger = {
+        "memory": f"a batch of {today.batch_size + 1} does not fit",
+        "limit": f"a batch of {today.batch_size + 1} exceeds a launch limit",
+        "caller": "--max-batch allows no larger batch",
+    }[result.limited_by]
+    return f"{percent} unused: {larger}"
 
 
 def about_recommended(result: Analysis) -> str:
@@ -65,8 +141,8 @@ def about_recommended(result: Analysis) -> str:
     best = result.recommended
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
-    within = f" ± {100 * spread(best):.0f} %" if result.source == "predicted" else ""
-    return f"{best.samples_per_second or 0:,.1f} samples/s{within}, {_gain(result)}"
+    give = within(best, "samples_per_second") if result.source == "predicted" else ""
+    return f"{format_rate(best.samples_per_second or 0)} samples/s{give}, {_gain(result)}"
 
 
 def about_savings(result: Analysis) -> tuple[str, str] | None:
@@ -88,11 +164,42 @@ def usage_in_words(price: Price, usage: Usage) -> str:
 def _gain(result: Analysis) -> str:
     now, then = result.current, result.recommended
     if result.speedup is None or now is None or then is None:
-        return f"nothing to compare with: today's batch {result.current_batch_size} {why_not_timed(result)}"
+        return f"nothing to compare with: today's batch of {result.current_batch_size} {why_not_timed(result)}"
+    if then.batch_size == now.batch_size:
+        fastest = max(trial.samples_per_second or 0.0 for trial in result.curve)
+        is_best = now.batch_size < result.max_batch_size and fastest < WORTH_SAYING * (now.samples_per_second or 0.0)
+        return "the batch you use today" + (": a larger one is no faster" if is_best else "")
+    if then.batch_size < now.batch_size and result.speedup < WORTH_SAYING:
+        slower = 100 * (1 - result.speedup)
+        speed = f"{slower:.0f} % slower than" if slower >= WORTH_NOTICE else "as fast as"
+        return f"{speed} today's {now.batch_size}, {_why_less(result, now)}"
     if result.speedup < WORTH_SAYING:
         return "no faster than today: the batch size is not what slows you down"
     give = f"(± {100 * hypot(spread(now), spread(then)) / 2:.0f} %) " if result.source == "measured" else ""
     return f"{result.speedup:.2f}x {give}faster than today, {result.source}"
+
+
+def _why_less(result: Analysis, now: Trial) -> str:
+    """Why a smaller batch than today's is recommended."""
+    if now.batch_size in result.thrashing:
+        return "at which the allocator thrashes"
+    if now.peak_reserved_bytes > result.safe_bytes:
+        return f"which does not keep a margin of {100 * result.margin:g} %"
+    interval = result.max_batch_interval
+    if interval is not None and now.batch_size > interval[0]:
+        return "which may not fit: the prediction is too close to call"
+    return "which takes more memory"
+
+
+def within(trial: Trial, name: str) -> str:
+    """How far off a time or a rate may be: in percent while that says something, else as the two ends."""
+    wide = spread(trial)
+    if trial.intervals is None or wide < WIDE:
+        return f" ± {100 * wide:.2g} %"
+    low, high = trial.intervals[name]
+    if name == "step_seconds":
+        return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
+    return f" ({format_rate(low)} to {format_rate(high)})"
 
 
 def spread(trial: Trial) -> float:
@@ -143,16 +250,31 @@ def generation_notes(result: Analysis) -> list[str]:
     return said
 
 
-def prediction_notes(info: ProbeInfo | None) -> list[str]:
+def prediction_notes(info: ProbeInfo) -> list[str]:
     """How far to trust numbers that were predicted."""
-    if info is not None and info.source != "predicted":
+    if info.source != "predicted":
         return []
-    factor = doubt(info.gpu if info is not None else None, certain=not (info and info.unknown_operations))
-    elsewhere = "; on an H200 by less" if factor > 1 else ""
-    memory, speed = (f"{100 * error * factor:.0f} %" for error in (ALLOCATED_ERROR, TIME_ERROR))
-    off = f"memory may be off by {memory}, speed by {speed}{elsewhere}"
-    notes = [f"Predicted, nothing was run: {off} (docs/benchmarks.md)."]
-    if info is not None and info.unknown_operations:
-        names = ", ".join(name.removeprefix("aten.") for name in info.unknown_operations)
-        notes.append(f"Less certain than usual, because these operations were never measured: {names}.")
+    return _predicted_notes(info.gpu, certain=not info.unknown_operations)
+
+
+def _predicted_notes(gpu: GpuEntry | None, *, certain: bool) -> list[str]:
+    """The same for one GPU, or for all of them."""
+    notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain)} (docs/benchmarks.md)."]
+    if not certain:
+        notes.append(UNCHECKED)
     return notes
+
+
+def _off_by(gpu: GpuEntry | None, *, certain: bool) -> str:
+    memory = f"memory may be off by {100 * ALLOCATED_ERROR * doubt(gpu, certain=certain):g} %"
+    fastest, slowest = time_factors(gpu, certain=certain)
+    error = (slowest - fastest) / 2
+    if error >= WIDE:
+        speed = f", the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
+    else:
+        speed = f", speed by {100 * error:.0f} %"
+    if gpu is None:
+        return f"{memory}{speed}, and less on an H200, where predictions were checked"
+    name = gpu.name.removeprefix("NVIDIA ")
+    elsewhere = "" if gpu.id in MEASURED_GPUS else f"; predictions were checked on an H200, not on the {name}"
+    return f"{memory}{speed}{elsewhere}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from memorymark.recipe import Attention, Loss, Optimizer, Precision
 from memorymark.trial import FailureKind, Source
@@ -159,6 +159,7 @@ class ProbeInfo(BaseModel):
     trainable_parameters: int | None
     source: Source
     unknown_operations: list[str]
+    weights_dtype: str = ""  # older records have none
     optimizer: str
     sample: str
     small: bool
@@ -167,7 +168,7 @@ class ProbeInfo(BaseModel):
 
 
 class Analysis(BaseModel):
-    """The answer. ``*_gb`` are GiB (2^30 bytes); ``optimal_batch_size`` is the maximum."""
+    """The answer. ``*_gb`` are GiB (2^30 bytes); the batch to train with is ``recommended_batch_size``."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -175,7 +176,13 @@ class Analysis(BaseModel):
     device: str
     gpu_name: str
     gpu_total_gb: float
-    optimal_batch_size: int
+    recommended_batch_size: int | None = Field(
+        description="The batch to train with: the smallest that is about as fast as any and keeps the margin; "
+        "null if none keeps it."
+    )
+    optimal_batch_size: int = Field(
+        description="The largest batch that trains, as max_batch_size; to train with, take recommended_batch_size."
+    )
     optimal_memory_gb: float
     current_batch_size: int
     current_memory_gb: float | None
@@ -189,7 +196,6 @@ class Analysis(BaseModel):
     max_is_exact: bool
     max_batch_interval: tuple[int, int] | None
     limited_by: str
-    recommended_batch_size: int | None
     current_waste_gb: float | None
     current_waste_percent: float | None
     batch_ratio: float
@@ -222,6 +228,7 @@ class Contender(BaseModel):
     max_batch_interval: tuple[int, int] | None
     recommended_batch_size: int | None
     samples_per_second: float | None
+    samples_per_second_interval: tuple[float, float] | None = None  # older records have none
     usd_per_million_samples: float | None
     price: Price | None
 
@@ -234,8 +241,17 @@ class Comparison(BaseModel):
     model_name: str
     source: Source
     recipe: RecipeView
-    fastest: str | None
-    cheapest: str | None
+    fastest: str | None = Field(description="The fastest GPU, if it is so beyond the uncertainty.")
+    fastest_candidates: list[str] = Field(  # older records have none of these lists
+        default=[], description="The GPUs that may be the fastest, the fastest by its prediction first."
+    )
+    cheapest: str | None = Field(description="Where a sample costs least, if that is so beyond the uncertainty.")
+    cheapest_candidates: list[str] = Field(
+        default=[], description="The GPUs on which a sample may cost least, the cheapest by its prediction first."
+    )
+    unpriced: list[str] = Field(
+        default=[], description="GPUs that could train it and are not considered for cheapest: they have no price."
+    )
     gpus: list[Contender]
     request: RequestView
     analyses: dict[str, Analysis]

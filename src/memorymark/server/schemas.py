@@ -49,7 +49,9 @@ class Headline(BaseModel):
     speedup: float | None
     cost_savings_annual: float | None
     fastest: str | None
+    fastest_candidates: list[str] | None = None  # older records have none
     cheapest: str | None
+    cheapest_candidates: list[str] | None = None
 
 
 class Machine(BaseModel):
