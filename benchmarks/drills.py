@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -60,6 +61,7 @@ def main() -> int:
     unknown = [name for name in chosen if name not in drills()]
     if unknown:
         raise SystemExit(f"there is no drill {unknown[0]!r}; there are {', '.join(drills())}.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before the end."))  # and what was started ends too
     outcomes = []
     for name in chosen:
         began = time.monotonic()

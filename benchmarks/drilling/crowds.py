@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
 import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 
 from drilling.calls import GONE, open_socket, posted
 from drilling.judge import Outcome, Promise, percentile
+from drilling.lane import busy_lane
 from drilling.probe import busy, health_probed
-from drilling.questions import LONG, new_name, tiny
-from drilling.server import Server, running, workers
+from drilling.questions import new_name, tiny
+from drilling.server import Server, running
 
 WAITING_CALLERS, LISTENERS, HALF_REQUESTS, BUSY_CONNECTIONS = 64, 256, 1120, 128
 # The promises: how soon others are answered.
@@ -24,29 +22,7 @@ MOST_SECONDS_TO_FREE = 2.0
 MOST_SECONDS_KNOWN = 1.0
 MOST_HEALTH_MS = 50.0
 HALF_SECONDS, LOCK_SECONDS = 10.0, 5.0
-GIVE_UP_SECONDS = 60.0
-MANY_FILES = 4096
-
-
-@contextmanager
-def _busy_lane(options: tuple[str, ...] = ()) -> Iterator[tuple[Server, str]]:
-    """A server that knows one answer and whose lane is busy, with the job that keeps it so."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < MANY_FILES:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(MANY_FILES, hard), hard))
-    with running("--prediction-workers", "1", *options) as server:
-        server.call.document("POST", "/analyze", tiny("known"))
-        job_id = server.call.document("POST", "/jobs", LONG)["job"]["id"]
-        while server.call.job(job_id)["state"] == "queued":
-            time.sleep(0.05)
-        time.sleep(0.5)
-        for worker in workers(server.pid):
-            os.kill(worker, signal.SIGSTOP)  # so that it is busy for good and yet takes no time of the processors
-        try:
-            yield server, job_id
-        finally:
-            with suppress(*GONE):
-                server.call("DELETE", f"/jobs/{job_id}")
+GIVE_UP_SECONDS = 20.0
 
 
 def _seconds_until(condition: Callable[[], bool]) -> float:
@@ -92,7 +68,7 @@ def _waits(server: Server) -> bool:
 
 def hang_ups() -> Outcome:
     """The drill: callers who wait and listeners, all of whom hang up at once."""
-    with _busy_lane() as (server, job_id), health_probed(server.port) as probed:
+    with busy_lane() as (server, job_id), health_probed(server.port) as probed:
         with ExitStack() as callers:
             for _ in range(WAITING_CALLERS):
                 callers.enter_context(closing(open_socket(server.port, posted("/analyze", tiny(new_name())))))
@@ -134,7 +110,7 @@ def half_requests() -> Outcome:
     body = (
         'POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{"a":'
     )
-    with _busy_lane() as (server, _), ExitStack() as halves:
+    with busy_lane() as (server, _), ExitStack() as halves:
         began = time.perf_counter()
         opened = []
         for number in range(HALF_REQUESTS):

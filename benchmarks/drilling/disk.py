@@ -111,7 +111,7 @@ def disk_full() -> Outcome:
             listed = {job["id"]: job["state"] for job in server.call.all_jobs()}
             outcome.promises.append(Promise("healthy afterwards", server.call.is_well()))
         finally:
-            server.stop()
+            server.close()
         outcome.count, outcome.done = len(acknowledged), f"{small.what}: full in a job, full at a start, read-only"
         unfinished = [job_id for job_id, state in states.items() if state in UNFINISHED]
         missing = [job_id for job_id in acknowledged if job_id not in listed]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from drilling.calls import GONE, PATIENCE_SECONDS
+from drilling.calls import GONE, Caller
 from drilling.judge import Outcome, Promise
 from drilling.questions import TINY, new_name, tiny
 from drilling.server import Server, running
@@ -45,7 +46,8 @@ RAW_BODIES = [
     b"",
     b"\x00",
 ]
-TEXT_LIMIT_SECONDS = 20.0
+# What became a job is given this long; what has not begun by then is cancelled.
+JOBS_SECONDS, JOB_SECONDS = 120.0, 20.0
 
 
 def questions() -> Iterator[Any]:
@@ -55,6 +57,7 @@ def questions() -> Iterator[Any]:
             yield tiny(new_name(), **{name: text})
         for name in CONFIG_FIELDS:
             yield {**tiny(new_name()), "config": {**TINY, name: text}}
+        yield {"config": {"model_type": "resnet", "layer_type": text, "hidden_act": text}, "gpu": "a10"}
         yield {**tiny(new_name()), "config": {**TINY, "id2label": {"0": text, text: "x"}, "deep": [{"er": text}]}}
         yield {text: 1, **tiny(new_name())}
     for wrong in WRONG:
@@ -94,7 +97,7 @@ def nonsense() -> Outcome:
         call = server.call
         for number, body in enumerate(questions()):
             try:
-                sent = {**body, "time_limit": TEXT_LIMIT_SECONDS} if is_ours(body) else body
+                sent = {**body, "time_limit": JOB_SECONDS} if is_ours(body) else body
                 answer = call("POST", "/jobs", sent)
             except GONE:
                 unanswered.append(number)
@@ -107,8 +110,17 @@ def nonsense() -> Outcome:
                 statuses.append(call(method, path, headers=headers).status)
             except GONE:
                 unanswered.append(len(statuses))
-        ended = {job_id: call.finished(job_id, 4 * PATIENCE_SECONDS) for job_id in accepted}
+        ended = settled(call, accepted)
         return judged(server, ended, len(statuses), unanswered)
+
+
+def settled(call: Caller, job_ids: list[str]) -> dict[str, dict[str, Any]]:
+    """The jobs once they have ended; those that still wait after a while are cancelled."""
+    deadline = time.monotonic() + JOBS_SECONDS
+    for job_id in job_ids:
+        if call.finished(job_id, max(0.0, deadline - time.monotonic()))["state"] == "queued":
+            call("DELETE", f"/jobs/{job_id}")
+    return {job_id: call.finished(job_id, JOB_SECONDS) for job_id in job_ids}
 
 
 def is_ours(body: object) -> bool:
@@ -119,13 +131,14 @@ def is_ours(body: object) -> bool:
 def judged(server: Server, ended: dict[str, dict[str, Any]], count: int, unanswered: list[int]) -> Outcome:
     """What became of it, and whether the next job is as good as ever."""
     inside = [job["id"] for job in ended.values() if job["error_kind"] in ("internal", "worker")]
+    done = sum(job["state"] == "done" for job in ended.values())
     stuck = [job["id"] for job in ended.values() if job["state"] in ("queued", "running")]
     is_well = server.call.is_well()
     after = server.call("POST", "/analyze", tiny(new_name()))
     sentences = sorted({ended[job_id]["error"] for job_id in inside})
     return Outcome(
         "nonsense",
-        f"surrogates, {DEPTHS[0]} to {DEPTHS[-1]} levels, wrong types, huge numbers; {len(ended)} became jobs",
+        f"surrogates, {DEPTHS[0]} to {DEPTHS[-1]} levels, wrong types, huge numbers; {len(ended)} jobs, {done} done",
         count=count,
         statuses=server.call.statuses,
         promises=[

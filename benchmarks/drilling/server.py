@@ -28,7 +28,8 @@ class Server:
     def __init__(self, database: Path, *options: str) -> None:
         self.database, self._options = database, options
         self.port = free_port()
-        self.log = Path(f"{tempfile.mkdtemp(prefix='memorymark-drill-log-')}/log")
+        self._folder = tempfile.TemporaryDirectory(prefix="memorymark-drill-log-")
+        self.log = Path(self._folder.name) / "log"
         self.process: subprocess.Popen[str] | None = None
         self.call = Caller(self.port)
 
@@ -73,6 +74,11 @@ class Server:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def close(self) -> None:
+        """Ends it and removes its log; what else it wrote is its starter's."""
+        self.stop()
+        self._folder.cleanup()
+
     def complaints(self) -> str:
         """The last lines of its log."""
         return "\n".join(self.log.read_text().splitlines()[-5:])
@@ -99,7 +105,7 @@ def running(*options: str) -> Iterator[Server]:
                 raise SystemExit(f"the server did not start:\n{server.complaints()}")
             yield server
         finally:
-            server.stop()
+            server.close()
 
 
 def free_port() -> int:
