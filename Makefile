@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check format gpu-test web web-test web-api browser clean
+.PHONY: help demo test python-test check format gpu-test drills web web-test web-api browser clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -39,6 +39,9 @@ format: .venv/ready ## Format the code
 
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
+
+drills: .venv/ready ## Break a real service on this machine in every way that is promised to hold; 15 minutes
+	$(BIN)/python benchmarks/drills.py
 
 web/node_modules/ready: web/package.json web/package-lock.json
 	cd web && npm install --no-save --no-progress --loglevel=error

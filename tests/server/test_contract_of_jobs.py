@@ -1,0 +1,170 @@
+"""Made-up questions that make sense, or nearly: each is worked on to its end, and what comes of it is as documented."""
+
+from collections import Counter
+
+import pytest
+import schemathesis
+from calls import sent_events
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
+
+from memorymark.catalog import all_gpus
+from memorymark.server import schemas
+
+# What a job may fail with because of what was asked; anything else is a bug.
+ASKERS_FAULTS = {"usage", "does_not_fit", "cannot_predict"}
+# A schema cannot say what goes together, so that valid data may be refused; and this service wants no token.
+NOT_CHECKED = [not_a_server_error, positive_data_acceptance, ignored_auth]
+TEXT = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 99}
+IMAGE = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "patch_size": 8}
+# Models of a few kilobytes, each with a sample of its kind.
+MODELS = [
+    ({"model_type": "bert", **TEXT}, {"seq_len": 8}),
+    ({"model_type": "gpt2", "n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 99}, {"seq_len": 8}),
+    ({"model_type": "llama", **TEXT}, {"seq_len": 8}),
+    ({"model_type": "vit", "image_size": 16, **IMAGE}, {"image_size": 16}),
+    ({"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}, {"image_size": 32}),
+]
+# What is kept of a body that was made from the schema: how it is trained and what it costs, not how much work it is.
+KEPT = """precision optimizer fused attention gradient_checkpointing channels_last tf32 eval_mode loss accumulate margin
+    price_per_hour hours_per_run runs_per_year people""".split()
+# A step aside from what is valid: some of it is refused at once, some when the model is built, some does not fit.
+STEPS_ASIDE = [
+    {"memory_gib": 0.0001},
+    {"batch_size": 4096, "max_batch": 8},
+    {"lora": 4},
+    {"compile": True},
+    {"seq_len": 1, "image_size": 1},
+    {"task": "text-classification"},
+    {"gpu": "a11"},
+    {"time_limit": 86_400},
+    {"fresh": True},
+]
+CONFIG_STEPS_ASIDE = [
+    {"hidden_size": 33},
+    {"num_hidden_layers": 0},
+    {"vocab_size": 1},
+    {"num_labels": 5},
+    {"hidden_act": "no-such-activation"},
+    {"layer_norm_eps": -1.0, "unknown_field": [{}]},
+    {"num_attention_heads": "2"},
+]
+FEW = {"max_batch": 2, "batch_size": 1}
+EXAMPLES = 30
+
+
+@pytest.fixture(scope="module")
+def contract(service):
+    """The OpenAPI document of the running service."""
+    return schemathesis.openapi.from_url(f"http://127.0.0.1:{service.port}/openapi/openapi.json")
+
+
+def near_valid():
+    """A question about a model that exists for a GPU that exists, and how far it is from valid."""
+    steps = st.one_of(st.just(({}, {})), st.tuples(st.sampled_from(STEPS_ASIDE), st.just({})))
+    config_steps = st.tuples(st.just({}), st.sampled_from(CONFIG_STEPS_ASIDE))
+    return st.tuples(
+        st.sampled_from(MODELS), st.sampled_from([gpu.id for gpu in all_gpus()]), st.one_of(steps, steps, config_steps)
+    )
+
+
+def asked(case, question):
+    """The body of a made-up call with a question in it that can be worked on in no time."""
+    (config, sample), gpu, (aside, config_aside) = question
+    kept = {name: value for name, value in case.body.items() if name in KEPT}
+    return {
+        **kept,
+        "config": {**config, **config_aside},
+        "gpu": gpu,
+        "max_batch": 2,
+        "batch_size": 1,
+        **sample,
+        **aside,
+    }
+
+
+def checked(contract, method, path, **how):
+    """A call whose answer is held to the document."""
+    case = contract[path][method].Case(**how)
+    response = case.call()
+    case.validate_response(response, excluded_checks=NOT_CHECKED)
+    assert response.status_code < 500, response.text
+    return response
+
+
+def ended(contract, call, job_id):
+    """A job that came to its end, of which everything that can be asked is as documented."""
+    call.finished(job_id)
+    here = {"path_parameters": {"job_id": job_id}}
+    job = checked(contract, "GET", "/jobs/{job_id}", **here).json()["job"]
+    told = checked(contract, "GET", "/jobs/{job_id}/events", headers={"Accept": "application/json"}, **here).json()
+    assert [event["id"] for event in told["events"]] == list(range(1, len(told["events"]) + 1))
+    streamed = sent_events(call.get(f"/jobs/{job_id}/events").body)
+    for event in streamed:
+        schemas.EventView.model_validate(event, strict=True)
+    assert streamed == told["events"]
+    last = told["events"][-1]
+    if job["state"] == "done":
+        assert (last["event"], last["data"]) == ("result", job["result"])
+    else:
+        assert (last["event"], last["data"]["error"]) == ("error", job["error"])
+        assert job["error_kind"] in ASKERS_FAULTS, job["error"]
+        assert job["error"].endswith(".")
+    return job
+
+
+def test_questions_that_make_sense_are_worked_on_to_an_end_that_is_documented(contract, call):
+    statuses, states = Counter(), Counter()
+
+    @settings(
+        max_examples=EXAMPLES,
+        phases=[Phase.generate],
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        case=contract["/jobs"]["POST"].as_strategy(generation_mode=GenerationMode.POSITIVE),
+        question=near_valid(),
+        waits=st.booleans(),
+    )
+    def check(case, question, waits):
+        path = "/analyze" if waits else "/jobs"
+        body = asked(case, question)
+        answer = contract[path]["POST"].Case(body=body, media_type="application/json")
+        response = answer.call()
+        statuses[response.status_code] += 1
+        assert response.status_code < 500, (body, response.text)
+        answer.validate_response(response, excluded_checks=NOT_CHECKED)
+        document = response.json()
+        job_id = document.get("job_id") or document.get("job", {}).get("id")
+        if job_id is not None:
+            states[ended(contract, call, job_id)["state"]] += 1
+
+    check()
+    checked(contract, "GET", "/jobs", query={"limit": 500})
+    assert states["done"] > EXAMPLES / 3, (statuses, states)
+    assert states["failed"] > 0
+    assert set(states) <= {"done", "failed"}
+    assert statuses[400] > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("comparison", {"all_gpus": True, "gpu": None}),
+        ("sweep", {"seq_lens": [4, 8], "seq_len": None}),
+        ("advice", {"advise": True}),
+    ],
+)
+def test_every_kind_of_question_ends_as_documented(contract, call, kind, more):
+    body = {"config": MODELS[0][0], "gpu": "a10", "seq_len": 8, **FEW, **more}
+    job_id = checked(contract, "POST", "/jobs", body=body, media_type="application/json").json()["job"]["id"]
+
+    job = ended(contract, call, job_id)
+
+    assert (job["state"], job["kind"]) == ("done", kind)
