@@ -277,8 +277,11 @@ def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, A
 
 
 def _error(error: MemoryMarkError) -> dict[str, Any]:
-    shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
-    return {"error": {"type": type(error).__name__, "message": str(error), "shortfall_bytes": shortfall}}
+    if isinstance(error, DoesNotFitError):
+        facts = {"message": error.what, "shortfall_bytes": error.shortfall_bytes, "hint": error.hint}
+    else:
+        facts = {"message": str(error)}
+    return {"error": {"type": type(error).__name__, **facts}}
 
 
 def _first_line(error: Exception) -> str:

@@ -41,8 +41,8 @@ class Job:
 
     ``model`` is the catalog's id or another short name, ``asked`` the question as it was written down. ``key`` is the
     same for the same question on the same machine with the same versions: an answer to one is an answer to the other;
-    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are
-    seconds since 1970.
+    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure;
+    ``suggestions`` are what was found to fit where the training does not. Times are seconds since 1970.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Job:
     finished_at: float | None = None
     error: str | None = None
     error_kind: ErrorKind | None = None
+    suggestions: list[dict[str, Any]] | None = None
     result: dict[str, Any] | None = None
 
     @property
@@ -143,7 +144,13 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
         DoesNotFitError: "does_not_fit",
         CannotPredictError: "cannot_predict",
     }
-    return kinds.get(type(error), "worker")
+    return next((name for kind, name in kinds.items() if isinstance(error, kind)), "worker")
+
+
+def suggestions_of(error: MemoryMarkError) -> list[dict[str, Any]] | None:
+    """What an error suggests, as JSON types; ``None`` where nothing was looked for."""
+    found = error.suggestions if isinstance(error, DoesNotFitError) else None
+    return None if found is None else [one.to_dict() for one in found]
 
 
 def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:

@@ -244,6 +244,7 @@ def _job_row(job: Job) -> dict[str, Any]:
         "finished_at": job.finished_at,
         "error": job.error,
         "error_kind": job.error_kind,
+        "suggestions": job.suggestions,
         "headline": job.headline,
         "result": job.result,
         "versions": job.versions,
@@ -268,5 +269,6 @@ def _job(row: Row[Any]) -> Job:
         finished_at=row.finished_at,
         error=row.error,
         error_kind=row.error_kind,
+        suggestions=row.suggestions,
         result=getattr(row, "result", None),
     )

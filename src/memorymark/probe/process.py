@@ -165,5 +165,5 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
     error = answer["error"]
     kind: type[MemoryMarkError] = getattr(errors, error["type"])
     if kind is DoesNotFitError:
-        raise DoesNotFitError(error["message"], error["shortfall_bytes"])
+        raise DoesNotFitError(error["message"], error["shortfall_bytes"], hint=error["hint"])
     raise kind(error["message"])

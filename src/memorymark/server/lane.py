@@ -12,7 +12,7 @@ from memorymark import engine
 from memorymark.errors import MemoryMarkError, StoppedError
 from memorymark.events import Event
 from memorymark.history import Job
-from memorymark.history.job import ErrorKind, State, error_kind
+from memorymark.history.job import ErrorKind, State, error_kind, suggestions_of
 from memorymark.question import Question
 from memorymark.server.live_job import LiveJob
 from memorymark.server.warm_workers import Lease, WarmWorkers
@@ -122,7 +122,7 @@ class Lane(threading.Thread):
             limit = f"its limit of {job.time_limit_seconds:g} s"
             sentence = f"it took longer than {limit}; ask with a longer time_limit, if the server allows it."
             return ended("failed", "time_limit", sentence)
-        return ended("failed", error_kind(error), str(error))
+        return ended("failed", error_kind(error), str(error), suggestions_of(error))
 
 
 def _tell(job: LiveJob, lease: Lease, event: Event) -> None:
@@ -132,12 +132,9 @@ def _tell(job: LiveJob, lease: Lease, event: Event) -> None:
     job.tell(facts.pop("event"), facts)
 
 
-def ended(state: State, kind: ErrorKind | None, sentence: str) -> dict[str, Any]:
+def ended(
+    state: State, kind: ErrorKind | None, sentence: str, suggestions: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """What is told of a job that ended without an answer, and how its record changes."""
-    return {
-        "data": {"state": state, "error": sentence, "error_kind": kind},
-        "state": state,
-        "error": sentence,
-        "error_kind": kind,
-        "finished_at": time.time(),
-    }
+    why = {"state": state, "error": sentence, "error_kind": kind, "suggestions": suggestions}
+    return {"data": why, **why, "finished_at": time.time()}
