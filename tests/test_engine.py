@@ -4,13 +4,10 @@ from dataclasses import replace
 import pytest
 
 import memorymark as mm
-from memorymark.analyzing import ways_to_fit
-from memorymark.catalog import find_gpu
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
 from memorymark.engine import answer, for_prediction, measure, predict
 from memorymark.events import StageStarted, TrialFinished
-from memorymark.probe import ProbeInfo
 from memorymark.units import GIB, MIB
 
 CAP_BYTES = 30 * MIB
@@ -176,7 +173,9 @@ def test_the_search_goes_no_further_than_the_caller_wants():
 def test_a_model_that_does_not_fit_says_by_how_much_and_keeps_what_was_tried():
     events = []
 
-    with pytest.raises(mm.DoesNotFitError, match=r"within 10\.0 MiB even at batch 1, by .* or more; try") as caught:
+    with pytest.raises(
+        mm.DoesNotFitError, match=r"within 10\.0 MiB even at batch 1, by .* or more; .*shorter"
+    ) as caught:
         analyze(request(cap_bytes=10 * MIB), on_event=events.append)
 
     trials = [event.trial for event in events if isinstance(event, TrialFinished)]
@@ -188,6 +187,7 @@ def test_a_model_that_does_not_fit_says_by_how_much_and_keeps_what_was_tried():
         caught.value.shortfall_bytes == weights_gradients_and_state - 10 * MIB > trials[-1].failure.shortfall_bytes > 0
     )
     assert caught.value.exit_code == 3
+    assert caught.value.suggestions is None  # nothing is predicted for a CPU
 
 
 def test_weights_that_do_not_fit_are_said_to_be_the_reason():
@@ -297,58 +297,18 @@ def test_what_is_predicted_not_to_fit_says_by_how_much_and_what_would_help():
     events = []
     asked = targeting(gpu="a10", memory_cap_bytes=20 * MIB)
 
-    with pytest.raises(mm.DoesNotFitError, match=r"within 20\.0 MiB even at batch 1, by [\d.]+ MiB; try") as caught:
+    with pytest.raises(
+        mm.DoesNotFitError, match=r"within 20\.0 MiB even at batch 1, by [\d.]+ MiB; it is pred"
+    ) as caught:
         analyze(replace(asked, recipe=mm.Recipe(optimizer="adam")), on_event=events.append)
 
     trials = [event.trial for event in events if isinstance(event, TrialFinished)]
-    assert all(way in str(caught.value) for way in ("--precision bf16", "--optimizer sgd", "a larger GPU"))
+    assert caught.value.suggestions[-1].change == {"memory_gib": None}
+    assert all(one.phrase in str(caught.value) for one in caught.value.suggestions)
+    assert [event.stage for event in events][-1] == "suggest"
     assert caught.value.trials == trials
     assert {(trial.source, trial.fits) for trial in trials} == {("predicted", False)}
     assert caught.value.shortfall_bytes == trials[-1].failure.shortfall_bytes > 0
-
-
-def ways(parameters, *, gpu="a10", cap_bytes=None, **recipe):
-    """What is advised where a language model of this size does not fit."""
-    known = find_gpu(gpu)
-    info = ProbeInfo(
-        device_kind="cuda",
-        device_name=known.name,
-        total_bytes=known.torch_memory_bytes,
-        capacity_bytes=cap_bytes or known.usable_bytes,
-        capped=cap_bytes is not None,
-        parameters=parameters,
-        sample="1024 tokens",
-    )
-    asked = mm.Request(model="llama-3.1-8b", recipe=mm.Recipe(**recipe), target=mm.Target(gpu=gpu))
-    return ways_to_fit(asked, info)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "recipe", "said"),
-    [
-        (
-            1_300_000_000,
-            {"precision": "bf16"},
-            "--gradient-checkpointing, --optimizer sgd, --lora 16, a shorter --seq-len or a larger GPU",
-        ),
-        (
-            900_000_000,
-            {"optimizer": "sgd", "gradient_checkpointing": True},
-            "--precision bf16, a shorter --seq-len or a larger GPU",
-        ),
-        (1_800_000_000, {}, "--optimizer sgd, --lora 16 or a larger GPU"),
-        (5_000_000_000, {}, "--lora 16 or a larger GPU"),
-        (8_000_000_000, {}, "--lora 16 with --precision bf16 or a larger GPU"),
-        (8_000_000_000, {"precision": "bf16"}, "--lora 16 or a larger GPU"),
-        (70_000_000_000, {}, "a larger GPU"),
-        (900_000_000, {"cap_bytes": 4 * GIB}, "a larger --memory-gib or a larger GPU"),
-        (70_000_000_000, {"cap_bytes": 4 * GIB}, "a larger GPU"),
-    ],
-)
-def test_no_way_is_advised_with_which_the_weights_and_what_belongs_to_them_are_still_too_large(
-    parameters, recipe, said
-):
-    assert ways(parameters, **recipe) == said
 
 
 def test_measure_gives_one_full_trial():

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from math import inf
-from typing import Any
+from math import hypot, inf
+from typing import Any, Literal
 
 from memorymark.catalog import Price, all_gpus
 from memorymark.cost import Savings, Usage, savings
 from memorymark.notebook import Shown
-from memorymark.prediction.uncertainty import maximum_interval
+from memorymark.prediction.uncertainty import maximum_interval, speedup_interval
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.throughput import recommend, thrashing_sizes
 from memorymark.training_code import Code, Plan, code_for
 from memorymark.trial import Trial
 from memorymark.units import MIB, gib
+
+WhySmaller = Literal["does_not_fit", "not_tried", "thrashing", "margin", "uncertain", "as_fast"]
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,31 @@ class Analysis(Shown):
     @property
     def target_bytes(self) -> int:
         """The memory of the target: the whole device, or the cap."""
-        return self.info.capacity_bytes if self.info.capped else self.info.total_bytes
+        return self.info.target_bytes
 
     def waste(self, trial: Trial) -> Waste:
-        """What a trial leaves of the target: not its tensors', not the context's and nobody else's."""
-        outside_bytes = self.target_bytes - self.info.capacity_bytes
-        unused = max(self.target_bytes - outside_bytes - trial.peak_allocated_bytes, 0)
+        """What a trial leaves unused of the target at its peak."""
+        unused = max(self.target_bytes - self.info.held_bytes(trial), 0)
         return Waste(unused, unused / self.target_bytes)
+
+    @property
+    def smaller_because(self) -> WhySmaller | None:
+        """Why a smaller batch than today's is recommended; ``None`` where none is.
+
+        Today's ``does_not_fit`` or was ``not_tried``, is ``thrashing``, keeps no ``margin``, is above the least that
+        the true maximum may be (``uncertain``), or the smaller one is ``as_fast`` with less memory.
+        """
+        now, then, today = self.current, self.recommended, self.current_batch_size
+        if then is None or then.batch_size >= today:
+            return None
+        if now is None or not now.fits:
+            return "does_not_fit" if self.max_is_exact else "not_tried"
+        if today in self.thrashing:
+            return "thrashing"
+        if now.peak_reserved_bytes > self.safe_bytes:
+            return "margin"
+        interval = self.max_batch_interval
+        return "uncertain" if interval and today > interval[0] else "as_fast"
 
     @property
     def speedup(self) -> float | None:
@@ -128,6 +148,19 @@ class Analysis(Shown):
         if not now or not then or not now.samples_per_second or not then.samples_per_second:
             return None
         return then.samples_per_second / now.samples_per_second
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """What the true speedup should lie between: by the errors of predictions, or by the spread of the steps."""
+        speedup, now, then = self.speedup, self.current, self.recommended
+        if speedup is None or now is None or then is None:
+            return None
+        if now.batch_size == then.batch_size:
+            return 1.0, 1.0
+        if self.source == "predicted":
+            return speedup_interval(speedup, self.info.gpu, certain=not self.info.unknown_operations)
+        off = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
+        return speedup * max(1 - off, 0.0), speedup * (1 + off)
 
     @property
     def batch_ratio(self) -> float:
@@ -159,6 +192,7 @@ class Analysis(Shown):
         saved, recommended = self.savings, self.recommended
         fits_now = self.current if self.current and self.current.fits else None
         waste, waste_now = self.waste(self.maximum), self.waste(fits_now) if fits_now else None
+        waste_then = self.waste(recommended) if recommended else None
         return {
             "model_name": self.request.model,
             "device": self.info.device_kind,
@@ -172,6 +206,7 @@ class Analysis(Shown):
             "waste_gb": gib(waste.unused_bytes),
             "waste_percent": 100 * waste.fraction,
             "speedup": self.speedup,
+            "speedup_interval": self.speedup_interval,
             "cost_savings_per_run": saved.per_run_usd if saved else None,
             "cost_savings_annual": saved.per_year_usd if saved else None,
             "results": [_result_row(trial) for trial in self.curve],
@@ -179,6 +214,9 @@ class Analysis(Shown):
             "max_is_exact": self.max_is_exact,
             "max_batch_interval": self.max_batch_interval,
             "limited_by": self.limited_by,
+            "smaller_because": self.smaller_because,
+            "recommended_waste_gb": gib(waste_then.unused_bytes) if waste_then else None,
+            "recommended_waste_percent": 100 * waste_then.fraction if waste_then else None,
             "current_waste_gb": gib(waste_now.unused_bytes) if waste_now else None,
             "current_waste_percent": 100 * waste_now.fraction if waste_now else None,
             "batch_ratio": self.batch_ratio,

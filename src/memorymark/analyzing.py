@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any
 
 from memorymark.analysis import Analysis, predicted_interval
 from memorymark.catalog import Price
-from memorymark.errors import DoesNotFitError
+from memorymark.errors import DoesNotFitError, LaunchLimitError
 from memorymark.events import OnEvent, StageStarted
 from memorymark.own import OwnRequest
 from memorymark.probe import Probe, ProbeInfo
@@ -19,9 +17,6 @@ from memorymark.searching import TrialLog, search_with
 from memorymark.throughput import measure_curve
 from memorymark.trial import Trial, why_nothing_fits
 from memorymark.units import format_bytes
-
-# From here on, a model that does not fit is one that people train by adapters.
-LARGE_MODEL = 1_000_000_000
 
 
 def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
@@ -74,7 +69,9 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
     trial = why_nothing_fits(trials)
     failure = trial.failure
     if failure is not None and failure.kind == "limit":
-        return DoesNotFitError(f"{request.entry.name} does not run even at batch {trial.batch_size}: {failure.message}")
+        return LaunchLimitError(
+            f"{request.entry.name} does not run even at batch {trial.batch_size}: {failure.message}"
+        )
     missing = least_bytes(request, info) - info.capacity_bytes
     shortfall = max(failure.shortfall_bytes or 0 if failure else 0, missing)
     by = f", by {format_bytes(shortfall)}{'' if info.source == 'predicted' else ' or more'}" if shortfall else ""
@@ -82,8 +79,10 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
     recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
     return DoesNotFitError(
         f"{request.entry.name} ({recipe}{sample}) does not train within "
-        f"{format_bytes(info.capacity_bytes)} even at batch {trial.batch_size}{by}; try {ways_to_fit(request, info)}.",
+        f"{format_bytes(info.target_bytes)} even at batch {trial.batch_size}{by}",
         shortfall or None,
+        hint=f"{'raise --memory-gib, or ' if info.capped else ''}take a smaller model or shorter samples",
+        info=info,
     )
 
 
@@ -92,32 +91,3 @@ def least_bytes(request: Request, info: ProbeInfo) -> int:
     if isinstance(request, OwnRequest) or request.name.runs_code:
         return 0  # its weights may be of any type, and frozen, and its optimizer any
     return request.recipe.least_bytes(info.parameters)
-
-
-def ways_to_fit(request: Request, info: ProbeInfo) -> str:
-    """What to try where a model does not fit, in words; nothing that leaves weights and the like too large."""
-    recipe, text = request.recipe, "tokens" in info.sample
-
-    def helps(**changes: Any) -> bool:
-        changed = replace(request, recipe=replace(recipe, **changes))
-        return least_bytes(changed, info) <= info.capacity_bytes
-
-    to_half = recipe.precision == "fp32" and info.device_kind == "cuda"
-    half = "bf16" if info.gpu is None or info.gpu.has_bf16 else "fp16"
-    has_large_state = recipe.optimizer in ("adam", "adamw") and not info.optimizer and not recipe.lora
-    to_adapters = text and not recipe.lora and info.parameters >= LARGE_MODEL
-    makes_own_batches = isinstance(request, OwnRequest) or request.name.runs_code
-    shorter = {"tokens": "a shorter --seq-len", "pixels": "a smaller --image-size", "seconds": "fewer --audio-seconds"}
-    possible = {
-        "a larger --memory-gib": info.capped and least_bytes(request, info) <= info.total_bytes,
-        f"--precision {half}": to_half and helps(precision=half),
-        "--gradient-checkpointing": text and not recipe.gradient_checkpointing and helps(),
-        "--optimizer sgd": has_large_state and helps(optimizer="sgd"),
-        "--lora 16": to_adapters and helps(lora=16),
-        f"--lora 16 with --precision {half}": (
-            to_adapters and to_half and not helps(lora=16) and helps(lora=16, precision=half)
-        ),
-        **{way: unit in info.sample and not makes_own_batches and helps() for unit, way in shorter.items()},
-    }
-    ways = [way for way, is_one in possible.items() if is_one]
-    return f"{', '.join(ways)} or a larger GPU" if ways else "a larger GPU"

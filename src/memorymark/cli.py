@@ -22,10 +22,11 @@ from memorymark.commands.models import models
 from memorymark.commands.predict import predict
 from memorymark.commands.report import report
 from memorymark.commands.serve import serve
+from memorymark.commands.suggested import suggested_commands
 from memorymark.commands.validate import app as validate_app
 from memorymark.commands.watch import SETTINGS as WATCH_SETTINGS
 from memorymark.commands.watch import watch
-from memorymark.errors import MemoryMarkError
+from memorymark.errors import DoesNotFitError, MemoryMarkError
 from memorymark.version import __version__
 
 # What a command line that cannot be parsed raises; the module it lives in depends on the version of typer.
@@ -75,7 +76,12 @@ def main() -> None:
             if sys.stdout is not None:  # it may be closed
                 sys.stdout.flush()  # here, and not when Python ends, where nobody can be told that the disk is full
     except MemoryMarkError as error:
-        _report(str(error), as_json=as_json, trials=[trial.to_dict() for trial in error.trials])
+        found = error.suggestions if isinstance(error, DoesNotFitError) else None
+        suggestions = {} if found is None else {"suggestions": [one.to_dict() for one in found]}
+        trials = [trial.to_dict() for trial in error.trials]
+        _report(str(error), as_json=as_json, trials=trials, **suggestions)
+        if found and not as_json:
+            typer.echo(suggested_commands(sys.argv[1:], found), err=True)
         sys.exit(error.exit_code)
     except CommandLineError as error:
         _report(error.format_message(), as_json=as_json)
@@ -88,8 +94,8 @@ def main() -> None:
         sys.exit(1)
 
 
-def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = ()) -> None:
+def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = (), **more: Any) -> None:
     if as_json:
-        typer.echo(json.dumps({"status": "error", "error": sentence, "trials": trials}, indent=2))
+        typer.echo(json.dumps({"status": "error", "error": sentence, "trials": trials, **more}, indent=2))
     else:
         typer.secho(f"Error: {sentence}", err=True, fg=None if os.environ.get("NO_COLOR") else "red")

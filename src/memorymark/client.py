@@ -24,6 +24,7 @@ from memorymark.events import Event, OnEvent, StageStarted, TrialFinished, ignor
 from memorymark.question import Question
 from memorymark.result import Result, result_from_dict
 from memorymark.server import DEFAULT_PORT
+from memorymark.suggestion import Suggestion
 from memorymark.trial import Trial
 from memorymark.units import GIB
 
@@ -73,7 +74,11 @@ class RemoteJob:
         found = self.document.get("result")
         if found is None:
             kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), StoppedError)
-            raise kind(self.error or f"job {self.id} is still {self.state}.")
+            error = kind(self.error or f"job {self.id} is still {self.state}.")
+            found = self.document.get("suggestions")
+            if isinstance(error, DoesNotFitError) and found is not None:
+                error.suggestions = [Suggestion.from_dict(one) for one in found]
+            raise error
         return result_from_dict(found)
 
 

@@ -6,20 +6,22 @@ import time
 from dataclasses import replace
 
 from memorymark.advice.advising import advise
+from memorymark.advice.suggesting import suggest
 from memorymark.analysis import Analysis
-from memorymark.analyzing import analyze_with, ways_to_fit
+from memorymark.analyzing import analyze_with
 from memorymark.catalog import all_gpus
 from memorymark.comparison import Comparison
 from memorymark.devices.here import gpu_here
-from memorymark.errors import DoesNotFitError, UsageError
+from memorymark.errors import DoesNotFitError, LaunchLimitError, UsageError
 from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.probe import ProbeInfo
-from memorymark.probe.process import Workers
+from memorymark.probe.process import KeptWorkers, Workers
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.question import Question, require_positive
 from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.site import Site
+from memorymark.suggestion import Suggestion, in_a_sentence
 from memorymark.sweep import Sweep
 from memorymark.target import default_gpu_target
 from memorymark.trial import Trial
@@ -35,7 +37,31 @@ def answer(
     workload: Workload | None = None,
 ) -> Result:
     """Answers a question that was asked in one piece, as over HTTP; ``workload`` is one that lives in this process."""
-    site = Site(time_limit_seconds, workers, workload)
+    kept = KeptWorkers(workers)
+    # Advice keeps workers by itself: what it compiles is compiled in a fresh one.
+    site = Site(time_limit_seconds, workers if question.advise else kept, workload)
+    try:
+        return _answer(question, site, on_event)
+    except LaunchLimitError:
+        raise
+    except DoesNotFitError as error:
+        found = suggest(question, error, replace(site, workers=kept), on_event)
+        if found is None:
+            raise
+        raise with_suggestions(error, found) from None
+    finally:
+        kept.close()
+
+
+def with_suggestions(error: DoesNotFitError, suggestions: list[Suggestion]) -> DoesNotFitError:
+    """The same error with what was found to fit, in its sentence and as data."""
+    hint = in_a_sentence(suggestions)
+    fuller = DoesNotFitError(error.what, error.shortfall_bytes, hint=hint, info=error.info, suggestions=suggestions)
+    fuller.trials = error.trials
+    return fuller
+
+
+def _answer(question: Question, site: Site, on_event: OnEvent) -> Result:
     if question.advise:
         return advise(question, site, on_event)
     if question.all_gpus:
@@ -75,8 +101,7 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
         largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
         recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
         raise DoesNotFitError(
-            f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}; "
-            f"try {ways_to_fit(request, replace(info, capacity_bytes=largest.usable_bytes))}."
+            f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}", info=info
         )
     return Comparison(request, analyses)
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memorymark.probe import ProbeInfo
+    from memorymark.suggestion import Suggestion
     from memorymark.trial import Trial
 
 
@@ -41,13 +45,32 @@ class TooLargeForWorkerError(UsageError):
 
 
 class DoesNotFitError(MemoryMarkError):
-    """Not even a batch of one trains on the target."""
+    """Not even a batch of one trains on the target.
+
+    ``what`` is what does not fit, ``hint`` what to do about it: together they are the sentence. ``info`` is the device
+    and the model, where they were known by then. ``suggestions`` are changes that were checked to fit, the best first:
+    an empty list says that none was found, ``None`` that none was looked for.
+    """
 
     exit_code = 3
 
-    def __init__(self, sentence: str, shortfall_bytes: int | None = None) -> None:
-        super().__init__(sentence)
-        self.shortfall_bytes = shortfall_bytes
+    def __init__(
+        self,
+        what: str,
+        shortfall_bytes: int | None = None,
+        *,
+        hint: str = "",
+        info: ProbeInfo | None = None,
+        suggestions: Sequence[Suggestion] | None = None,
+    ) -> None:
+        super().__init__(f"{what.removesuffix('.')}; {hint}." if hint else what)
+        self.what, self.hint = what, hint
+        self.shortfall_bytes, self.info = shortfall_bytes, info
+        self.suggestions = None if suggestions is None else list(suggestions)
+
+
+class LaunchLimitError(DoesNotFitError):
+    """A kernel reached a launch limit at every batch: more memory would not help."""
 
 
 class WorkerError(MemoryMarkError):

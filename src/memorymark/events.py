@@ -8,24 +8,30 @@ from typing import Any, Literal
 
 from memorymark.trial import Trial
 
-Stage = Literal["start", "search", "throughput", "validate", "advise", "confirm"]
+Stage = Literal["start", "search", "throughput", "validate", "advise", "confirm", "suggest"]
 
 
 @dataclass(frozen=True)
 class StageStarted:
     """A stage of the work begins; the message says what it does.
 
-    ``capacity_bytes`` is what the search has to keep within; other stages have none.
+    Of a search, ``capacity_bytes`` is what the allocator has to keep within, ``target_bytes`` the memory that it is a
+    part of, and ``capped`` says that the two are the caller's limit; other stages have none of them.
     """
 
     stage: Stage
     message: str
     capacity_bytes: int | None = None
+    target_bytes: int | None = None
+    capped: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The event as JSON types."""
-        told = {"event": "stage", "stage": self.stage, "message": self.message}
-        return told if self.capacity_bytes is None else {**told, "capacity_bytes": self.capacity_bytes}
+        told: dict[str, Any] = {"event": "stage", "stage": self.stage, "message": self.message}
+        if self.capacity_bytes is None:
+            return told
+        memory = {"capacity_bytes": self.capacity_bytes, "target_bytes": self.target_bytes, "capped": self.capped}
+        return {**told, **memory}
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,10 @@ class TrialLog:
 
 def search_with(probe: Probe, limit: int, log: TrialLog) -> SearchResult:
     """The largest batch up to ``limit`` that a training can start with."""
-    capacity = probe.info.capacity_bytes
-    log.tell(StageStarted("search", f"searching the largest batch within {format_bytes(capacity)}", capacity))
-    starting = StageStarted("search", "trying sizes that a training starts with", capacity)
+    info, capacity = probe.info, probe.info.capacity_bytes
+    memory = (capacity, info.target_bytes, info.capped)
+    log.tell(StageStarted("search", f"searching the largest batch within {format_bytes(info.target_bytes)}", *memory))
+    starting = StageStarted("search", "trying sizes that a training starts with", *memory)
     return find_maximum(
         log.watching("search", probe.try_batch),
         capacity,

@@ -301,15 +301,10 @@ def _crash(error: Exception) -> dict[str, Any]:
 
 
 def _error(error: MemoryMarkError) -> dict[str, Any]:
-    shortfall = error.shortfall_bytes if isinstance(error, DoesNotFitError) else None
-    return {
-        "error": {
-            "type": type(error).__name__,
-            "sentence": error.sentence,
-            "detail": error.detail,
-            "shortfall_bytes": shortfall,
-        }
-    }
+    facts: dict[str, Any] = {"sentence": error.sentence, "detail": error.detail}
+    if isinstance(error, DoesNotFitError):
+        facts = {"sentence": error.what, "shortfall_bytes": error.shortfall_bytes, "hint": error.hint}
+    return {"error": {"type": type(error).__name__, **facts}}
 
 
 def _first_line(error: Exception) -> str:

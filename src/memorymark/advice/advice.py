@@ -268,7 +268,8 @@ class Advice(Shown):
         is_sgd = "sgd" in (self.info.optimizer or self.request.recipe.optimizer).lower()
         by, rule = (grows, "linear rule") if is_sgd else (grows**0.5, "square-root rule for Adam")
         note = (
-            f"The effective batch goes from {before} to {after}: multiply the learning rate by up to {by:.3g} ({rule})"
+            f"The effective batch goes from {before} to {after}: multiply the learning rate by "
+            f"{'up to' if grows > 1 else 'about'} {by:.3g} ({rule})"
         )
         return f"{note} with a warm-up, and compare the loss." if grows > 1 else f"{note}, and compare the loss."
 
@@ -341,6 +342,7 @@ class Advice(Shown):
             "predicted_gain": self.predicted_gain(option),
             "samples_per_second": option.trial.samples_per_second,
             "memory_gb": gib(option.trial.peak_allocated_bytes),
+            "device_gb": gib(self.info.held_bytes(option.trial)),
             "usd_per_million_samples": self.usd_per_million_samples(option.trial),
             "cost_savings_per_run": saved.per_run_usd if saved else None,
             "cost_savings_annual": saved.per_year_usd if saved else None,

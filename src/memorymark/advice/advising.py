@@ -60,7 +60,7 @@ def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial 
     if today is None or then is None or speed(then) >= speed(today):
         return False
     percent = 100 * (1 - speed(then) / speed(today))
-    memory = format_bytes(then.peak_allocated_bytes)
+    memory = format_bytes(inquiry.info.held_bytes(then))
     inquiry.refuse(option.changes, f"loses {percent:.0f} %, {then.source}; batch {then.batch_size} takes {memory}.")
     return True
 
@@ -74,5 +74,7 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     last = (tried or inquiry.refused)[-1]  # the greatest change of all
     return DoesNotFitError(
         f"{name} fits {capacity} by none of the {len(inquiry.refused)} ways looked at: even with {last.title} it "
-        f"{last.why.removesuffix('.')}; weights in 4 bits (QLoRA) are not covered, or take a larger GPU."
+        f"{last.why.removesuffix('.')}",
+        hint="weights in 4 bits (QLoRA) are not covered, or take a larger GPU",
+        info=inquiry.info,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 from memorymark.advice.advice import Option
-from memorymark.advice.changes import AMPERE, CHANGES, Facts, apply_all
+from memorymark.advice.changes import CHANGES, Facts, apply_all
+from memorymark.advice.fitting import facts_of, fitting_changes
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.analysis import Analysis
 from memorymark.analyzing import analyze_with, least_bytes
@@ -29,20 +29,6 @@ from memorymark.units import format_bytes, format_rate
 
 # In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
 FASTER = (("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
-# From the least change to the greatest: what makes room, alone and together. The fused optimizer makes no copies, and
-# "half" is the 16-bit precision that the GPU is fast with.
-FITTING = (
-    ("fused",),
-    ("fused", "checkpointing"),
-    ("half", "fused"),
-    ("half", "fused", "checkpointing"),
-    ("half", "checkpointing", "adamw8bit"),
-    ("half", "checkpointing", "adafactor"),
-    ("lora",),
-    ("lora", "half"),
-    ("lora", "half", "checkpointing"),
-)
-HALVES = ("bf16", "fp16")
 # A change that costs something must gain this much to be kept; a free one must only not lose.
 GAINS, LOSES_NOTHING = 1.02, 0.995
 # What the batch that keeps the effective batch may be slower than the best.
@@ -111,11 +97,7 @@ class Screening:
     def _smaller(self) -> Iterator[Option]:
         """Recipes that fit where today's does not, the least change first."""
         tried: dict[tuple[str, ...], bool] = {}
-        for wanted in FITTING:
-            named = [change for name in wanted for change in (HALVES if name == "half" else (name,))]
-            changes = tuple(change for change in named if CHANGES[change].to(self._today, self._facts) is not None)
-            if not changes or changes in tried:
-                continue
+        for changes in fitting_changes(self._today, self._facts):
             tried[changes] = False
             must_run = "adamw8bit" in changes and self._inquiry.gpu is not None
             if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
@@ -251,15 +233,8 @@ class Screening:
 
     def _know(self, probe: Probe) -> None:
         """Keeps what today's training tells of the model and the GPU."""
-        info = self._inquiry.info = probe.info
-        gpu = info.gpu
-        tokens = re.search(r"(\d+) tokens", info.sample)
-        self._facts = Facts(
-            capability=gpu.capability if gpu else (AMPERE if info.device_kind == "cuda" else None),
-            tokens=int(tokens[1]) if tokens else 0,
-            is_image="pixels" in info.sample,
-            own_optimizer=bool(info.optimizer),
-        )
+        self._inquiry.info = probe.info
+        self._facts = facts_of(probe.info)
 
 
 def split(effective_batch: int, largest: int) -> tuple[int, int]:

@@ -80,11 +80,11 @@ class GpuEntry:
         return min(latest.values(), key=lambda price: price.usd_per_hour, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON types."""
+        """The entry as JSON types; its memory is what programs see of it, as in every answer."""
         return {
             "id": self.id,
             "name": self.name,
-            "memory_bytes": self.memory_bytes,
+            "memory_bytes": self.torch_memory_bytes,
             "compute_capability": self.compute_capability,
             "price": self.price.to_dict() if self.price else None,
             "prices": [price.to_dict() for price in self.prices],

@@ -44,8 +44,8 @@ class Job:
 
     ``model`` is the catalog's id or another short name, ``asked`` the question as it was written down. ``key`` is the
     same for the same question on the same machine with the same versions: an answer to one is an answer to the other;
-    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure. Times are
-    seconds since 1970.
+    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure;
+    ``suggestions`` are what was found to fit where the training does not. Times are seconds since 1970.
     """
 
     id: str
@@ -63,6 +63,7 @@ class Job:
     finished_at: float | None = None
     error: str | None = None
     error_kind: ErrorKind | None = None
+    suggestions: list[dict[str, Any]] | None = None
     result: dict[str, Any] | None = None
 
     @property
@@ -188,6 +189,12 @@ def error_kind(error: MemoryMarkError) -> ErrorKind:
         CannotPredictError: "cannot_predict",
     }
     return next((kind for each, kind in kinds.items() if isinstance(error, each)), "worker")
+
+
+def suggestions_of(error: MemoryMarkError) -> list[dict[str, Any]] | None:
+    """What an error suggests, as JSON types; ``None`` where nothing was looked for."""
+    found = error.suggestions if isinstance(error, DoesNotFitError) else None
+    return None if found is None else [one.to_dict() for one in found]
 
 
 def _in(document: Any, *names: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from memorymark.comparison import Comparison
 from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
-from memorymark.history.job import JobEvent, error_kind, new_job
+from memorymark.history.job import JobEvent, error_kind, new_job, suggestions_of
 from memorymark.history.store import Store, default_url
 from memorymark.question import Question
 from memorymark.result import Result
@@ -43,9 +43,9 @@ class Recorder:
 
     def failed(self, error: MemoryMarkError) -> None:
         """Writes down why there is none."""
-        kind = error_kind(error)
-        self._note("error", {"state": "failed", "error": error.sentence, "error_kind": kind})
-        self._write(state="failed", error=error.sentence, error_kind=kind)
+        why = {"error": error.sentence, "error_kind": error_kind(error), "suggestions": suggestions_of(error)}
+        self._note("error", {"state": "failed", **why})
+        self._write(state="failed", **why)
 
     def _note(self, event: str, data: dict[str, Any]) -> None:
         self._events.append(JobEvent(len(self._events) + 1, event, data, time.time()))

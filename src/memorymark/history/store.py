@@ -205,6 +205,7 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         "finished_at": job.finished_at,
         "error": _text(job.error),
         "error_kind": job.error_kind,
+        "suggestions": job.suggestions,
     }
     if job.result is None:
         return columns, {}
@@ -264,6 +265,7 @@ def _job(connection: Connection, which: Any) -> Job | None:
         finished_at=row.finished_at,
         error=row.error,
         error_kind=row.error_kind,
+        suggestions=row.suggestions,
         result=bring_back(row.result, kept),
     )
 

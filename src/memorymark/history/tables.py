@@ -40,6 +40,7 @@ jobs = Table(
     Column("finished_at", Float),
     Column("error", Text),
     Column("error_kind", String(32)),
+    Column("suggestions", JSON),
     Column("headline", JSON),
     Column("result", JSON),
     Column("versions", JSON, nullable=False),

@@ -38,6 +38,7 @@ def whole(job: Job, position: int | None) -> dict[str, Any]:
         "question": job.asked,
         "versions": job.versions,
         "machine": job.machine,
+        "suggestions": job.suggestions,
         "result": job.result,
     }
 

@@ -15,6 +15,9 @@ ALLOCATED_ERROR = 0.01
 RESERVED_ERROR = 0.10
 TIME_ERROR = 0.30
 MAXIMUM_ERROR = 0.02
+# Of the ratio of the speeds at two batch sizes of one training: what both have in common cancels out, how much of a
+# small batch's time is the host's does not.
+SPEEDUP_ERROR = 0.30
 # A GPU on which nothing was measured, and operations that nobody measured, make it less certain.
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
@@ -39,6 +42,11 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_byte
         samples = trial.samples_per_second * trial.step_seconds
         intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
     return intervals
+
+
+def speedup_interval(speedup: float, gpu: GpuEntry | None, *, certain: bool) -> Interval:
+    """What the true ratio of two predicted speeds should lie between."""
+    return _around(speedup, SPEEDUP_ERROR * doubt(gpu, certain=certain))
 
 
 def maximum_interval(

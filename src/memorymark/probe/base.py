@@ -40,6 +40,15 @@ class ProbeInfo:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
+    def target_bytes(self) -> int:
+        """The memory that all shares are shares of: the whole device, or the cap on what the allocator may take."""
+        return self.capacity_bytes if self.capped else self.total_bytes
+
+    def held_bytes(self, trial: Trial) -> int:
+        """What a trial takes of the target at its peak: all that the device holds; under a cap, what is reserved."""
+        return trial.peak_reserved_bytes if self.capped else trial.device_bytes
+
+    @property
     def gpu(self) -> GpuEntry | None:
         """The catalog's entry, by its own name or the driver's."""
         by_name = {gpu.name: gpu for gpu in all_gpus()}

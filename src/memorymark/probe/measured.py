@@ -145,8 +145,9 @@ class MeasuredProbe:
             if failure is None:
                 raise
         raise DoesNotFitError(
-            f"batch {batch_size} does not fit ({failure.message}); use a smaller --batch-size.",
+            f"batch {batch_size} does not fit ({failure.message})",
             failure.shortfall_bytes,
+            hint="use a smaller --batch-size",
         )
 
     def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
@@ -179,8 +180,9 @@ class MeasuredProbe:
                 raise
         raise DoesNotFitError(
             f"the weights of {workload.name} alone exceed the {format_bytes(device.capacity_bytes())} that they "
-            f"may take of the {device.name}; allow more with --memory-gib, or take a larger GPU.",
+            f"may take of the {device.name}",
             failure.shortfall_bytes,
+            hint="allow more with --memory-gib, or take a larger GPU",
         )
 
     def _start_over(self) -> None:

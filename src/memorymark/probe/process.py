@@ -223,6 +223,6 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
         raise WorkerError("the training step crashed.", detail=answer["crash"])
     error = answer["error"]
     kind: type[MemoryMarkError] = getattr(errors, error["type"])
-    if kind is DoesNotFitError:
-        raise DoesNotFitError(error["sentence"], error["shortfall_bytes"])
+    if issubclass(kind, DoesNotFitError):
+        raise kind(error["sentence"], error["shortfall_bytes"], hint=error["hint"])
     raise kind(error["sentence"], detail=error["detail"])

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorymark.advice import Advice, Option
-from memorymark.render.words import SYNTHETIC, described, heading, prediction_notes, usage_in_words
+from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
 from memorymark.training_code import Dialect
 from memorymark.trial import Trial
 from memorymark.units import format_bytes, format_rate, format_usd
@@ -68,7 +68,7 @@ def about_faults(result: Advice) -> list[str]:
 def advice_notes(result: Advice) -> list[str]:
     """What a reader of the numbers should know."""
     confirmed = [option for option in result.options if option.measured is not None and option.predicted is not None]
-    notes = [SYNTHETIC]
+    notes = [SYNTHETIC, about_memory(result.info)]
     if confirmed:
         notes.append(f"{len(confirmed)} of {len(result.options)} ways were run on this GPU; the others are predicted.")
     if result.request.recipe.compile:
@@ -95,7 +95,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         cells = {
             "batch": batch,
             "samples/s": format_rate(speed),
-            "memory": format_bytes(trial.peak_allocated_bytes),
+            "memory": format_bytes(result.info.held_bytes(trial)),
             "$/million": format_usd(cost) if cost is not None else "",
             "how": how,
         }

@@ -13,7 +13,7 @@ from rich.text import Text
 from memorymark.analysis import Analysis
 from memorymark.history import ListedJob
 from memorymark.render.terminal import make_console, make_table
-from memorymark.render.words import described
+from memorymark.render.words import described, speedup_words
 from memorymark.units import format_bytes, format_rate
 
 # As much of an id as tells one job from another; every command takes the start of an id.
@@ -62,8 +62,8 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
         "maximum batch": [str(one.max_batch_size) for one in several],
         "recommended batch": [_shown(one.recommended.batch_size if one.recommended else None) for one in several],
         "samples/s there": [_speed(one) for one in several],
-        "speedup over today": [f"{one.speedup:.2f}x" if one.speedup else "" for one in several],
-        "peak at maximum": [format_bytes(one.maximum.peak_allocated_bytes) for one in several],
+        "speedup over today": [speedup_words(one) for one in several],
+        "GPU memory at maximum": [format_bytes(one.info.held_bytes(one.maximum)) for one in several],
         "saves a year": [f"${one.savings.per_year_usd:,.0f}" if one.savings else "" for one in several],
     }
     for name, cells in rows.items():

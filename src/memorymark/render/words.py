@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import hypot
-
 from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, Price
 from memorymark.comparison import Comparison, Contender
@@ -175,8 +173,41 @@ def _gain(result: Analysis) -> str:
         return f"{speed} today's {now.batch_size}, {_why_less(result, now)}"
     if result.speedup < WORTH_SAYING:
         return "no faster than today: the batch size is not what slows you down"
-    give = f"(± {100 * hypot(spread(now), spread(then)) / 2:.0f} %) " if result.source == "measured" else ""
-    return f"{result.speedup:.2f}x {give}faster than today, {result.source}"
+    return f"{speedup_words(result)} faster than today, {result.source}"
+
+
+def speedup_words(result: Analysis) -> str:
+    """The speedup with what the true one should lie between; nothing where there is none."""
+    if result.speedup is None or result.speedup_interval is None:
+        return ""
+    low, high = result.speedup_interval
+    between = f" ({low:.2f} to {high:.2f})" if high - low >= 0.01 else ""
+    return f"{result.speedup:.2f}x{between}"
+
+
+def about_memory(info: ProbeInfo) -> str:
+    """Which memory is meant where only one is shown."""
+    if info.capped:
+        return (
+            f"Memory is what the allocator reserves at the peak, of the {format_bytes(info.target_bytes)} of the cap."
+        )
+    return f"Memory is all that the GPU holds at the peak, context included, of its {format_bytes(info.target_bytes)}."
+
+
+def why_smaller(result: Analysis) -> str:
+    """Why less than today's batch is recommended, in a sentence; nothing where it is not less."""
+    best, today = result.recommended, result.current_batch_size
+    if best is None or result.smaller_because is None:
+        return ""
+    why = {
+        "does_not_fit": f"{today} does not fit",
+        "not_tried": f"{today} is more than --max-batch allowed to try",
+        "thrashing": f"at {today} the allocator retries, or time per sample jumps",
+        "margin": f"{today} leaves less than {100 * result.margin:g} % of the memory free",
+        "uncertain": f"{today} is so near the predicted maximum that it may not fit",
+        "as_fast": f"it is about as fast as {today}, with less memory",
+    }[result.smaller_because]
+    return f"Batch {best.batch_size} is recommended and not today's {today}: {why}."
 
 
 def _why_less(result: Analysis, now: Trial) -> str:
@@ -217,7 +248,15 @@ def why_not_timed(result: Analysis) -> str:
 
 def notes(result: Analysis) -> list[str]:
     """What a reader of the numbers should know."""
-    said = [SYNTHETIC, *training_notes(result.info), *generation_notes(result), *prediction_notes(result.info)]
+    smaller = why_smaller(result)
+    said = [
+        *([smaller] if smaller else []),
+        about_memory(result.info),
+        SYNTHETIC,
+        *training_notes(result.info),
+        *generation_notes(result),
+        *prediction_notes(result.info),
+    ]
     if result.info.device_kind == "cpu":
         model = "a small stand-in of the model" if result.info.small else "the model"
         said.append(f"No GPU was used: {model} was really trained on the CPU.")

@@ -61,7 +61,8 @@ def add_job_routes(
             sentence = "the answer takes longer than this call may wait; GET /jobs/<job_id> will have it."
             return failure(504, sentence, job_id=job.id)
         if job.result is None:
-            return failure(STATUS_BY_KIND[job.error_kind], job.error or "", kind=job.error_kind, job_id=job.id)
+            why = {"kind": job.error_kind, "suggestions": job.suggestions}
+            return failure(STATUS_BY_KIND[job.error_kind], job.error or "", job_id=job.id, **why)
         return success(job_id=job.id, data=job.result)
 
     def existing(job_id: str) -> Job:

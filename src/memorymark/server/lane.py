@@ -12,7 +12,7 @@ from memorymark import engine
 from memorymark.errors import HistoryError, MemoryMarkError, StoppedError, WorkerError
 from memorymark.events import Event
 from memorymark.history import Job
-from memorymark.history.job import error_kind
+from memorymark.history.job import error_kind, suggestions_of
 from memorymark.question import Question
 from memorymark.server.live_job import LiveJob, ended
 from memorymark.server.warm_workers import Lease, WarmWorkers
@@ -127,7 +127,7 @@ class Lane(threading.Thread):
             return ended("failed", "time_limit", sentence)
         if error.detail:
             log.warning("job failed: %s", error.detail, extra={"job": job.job.id, "lane": self.name})
-        return ended("failed", error_kind(error), over_the_wall(error))
+        return ended("failed", error_kind(error), over_the_wall(error), suggestions_of(error))
 
 
 def over_the_wall(error: MemoryMarkError) -> str:

@@ -160,15 +160,12 @@ class LiveJob:
         self._show(job, happened)
 
 
-def ended(state: State, kind: ErrorKind | None, sentence: str) -> dict[str, Any]:
+def ended(
+    state: State, kind: ErrorKind | None, sentence: str, suggestions: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """What is told of a job that ended without an answer, and how its record changes."""
-    return {
-        "data": {"state": state, "error": sentence, "error_kind": kind},
-        "state": state,
-        "error": sentence,
-        "error_kind": kind,
-        "finished_at": time.time(),
-    }
+    why = {"state": state, "error": sentence, "error_kind": kind, "suggestions": suggestions}
+    return {"data": why, **why, "finished_at": time.time()}
 
 
 def with_result(event: JobEvent, job: Job) -> JobEvent:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memorymark.analysis import WhySmaller
 from memorymark.recipe import Attention, Loss, Optimizer, Precision
 from memorymark.trial import FailureKind, Source
 
@@ -132,6 +133,23 @@ class RequestView(BaseModel):
     audio_seconds: int | None = None
 
 
+class SuggestionView(BaseModel):
+    """A change under which the training was predicted to fit.
+
+    ``change`` holds fields of the body of POST /jobs; the same question with these asks for it. ``max_batch_size`` is
+    the largest batch that is predicted to train, ``device_bytes`` what the GPU holds then, of ``total_bytes``.
+    """
+
+    label: str
+    change: dict[str, Any]
+    recipe: str
+    gpu_name: str
+    without_cap: bool
+    max_batch_size: int
+    device_bytes: int
+    total_bytes: int
+
+
 class QuestionView(BaseModel):
     """What was asked."""
 
@@ -168,7 +186,11 @@ class ProbeInfo(BaseModel):
 
 
 class Analysis(BaseModel):
-    """The answer. ``*_gb`` are GiB (2^30 bytes); the batch to train with is ``recommended_batch_size``."""
+    """The answer. ``*_gb`` are GiB (2^30 bytes); the batch to train with is ``recommended_batch_size``.
+
+    ``*_waste_*`` is what is left of ``gpu_total_gb`` by all that the GPU holds at the peak; ``optimal_memory_gb``,
+    ``current_memory_gb`` and the memory of ``results`` are what tensors have allocated, as published.
+    """
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -189,6 +211,7 @@ class Analysis(BaseModel):
     waste_gb: float
     waste_percent: float
     speedup: float | None
+    speedup_interval: tuple[float, float] | None = None  # older records have none
     cost_savings_per_run: float | None
     cost_savings_annual: float | None
     results: list[ResultRow]
@@ -196,6 +219,10 @@ class Analysis(BaseModel):
     max_is_exact: bool
     max_batch_interval: tuple[int, int] | None
     limited_by: str
+    # Older records have none of these.
+    smaller_because: WhySmaller | None = None
+    recommended_waste_gb: float | None = None
+    recommended_waste_percent: float | None = None
     current_waste_gb: float | None
     current_waste_percent: float | None
     batch_ratio: float
@@ -300,7 +327,10 @@ class ChangeCost(BaseModel):
 
 
 class OptionView(BaseModel):
-    """One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there."""
+    """One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there.
+
+    ``memory_gb`` is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
+    """
 
     changes: list[str]
     title: str
@@ -318,6 +348,7 @@ class OptionView(BaseModel):
     samples_per_second: float | None
     at_todays_batch: float | None
     memory_gb: float
+    device_gb: float | None = None  # older records have none
     usd_per_million_samples: float | None
     cost_savings_per_run: float | None
     cost_savings_annual: float | None

@@ -7,19 +7,23 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from memorymark.history.job import ErrorKind, Kind, Origin, State
-from memorymark.server.results import Advice, Analysis, Comparison, Price, QuestionView, Sweep
+from memorymark.server.results import Advice, Analysis, Comparison, Price, QuestionView, SuggestionView, Sweep
 from memorymark.trial import Source
 
 SampleUnit = Literal["tokens", "pixels", "seconds"]
 
 
 class Error(BaseModel):
-    """Something did not work; ``error`` is one sentence that says what to do."""
+    """Something did not work; ``error`` is one sentence that says what to do.
+
+    Where a training does not fit, ``suggestions`` are changes that were checked to help, the best first.
+    """
 
     status: Literal["error"]
     error: str
     kind: ErrorKind | None = None
     job_id: str | None = None
+    suggestions: list[SuggestionView] | None = None
 
 
 class AdviseAnswer(BaseModel):
@@ -88,12 +92,17 @@ class JobSummary(BaseModel):
 
 
 class JobView(JobSummary):
-    """A job, whole. ``position`` is its place in line while it waits."""
+    """A job, whole. ``position`` is its place in line while it waits.
+
+    ``suggestions`` are changes that were checked to help where the training does not fit, the best first; none if the
+    list is empty, and not looked for if it is ``null``.
+    """
 
     position: int | None
     question: QuestionView
     versions: dict[str, str]
     machine: Machine
+    suggestions: list[SuggestionView] | None = None  # older records have none
     result: Analysis | Comparison | Sweep | Advice | None
 
 

@@ -201,6 +201,8 @@ export interface components {
         /**
          * Error
          * @description Something did not work; ``error`` is one sentence that says what to do.
+         *
+         *     Where a training does not fit, ``suggestions`` are changes that were checked to help, the best first.
          */
         Error: {
             /**
@@ -220,6 +222,38 @@ export interface components {
              * @default null
              */
             job_id: string | null;
+            /**
+             * Suggestions
+             * @default null
+             */
+            suggestions: components["schemas"]["SuggestionView"][] | null;
+        };
+        /**
+         * SuggestionView
+         * @description A change under which the training was predicted to fit.
+         *
+         *     ``change`` holds fields of the body of POST /jobs; the same question with these asks for it. ``max_batch_size`` is
+         *     the largest batch that is predicted to train, ``device_bytes`` what the GPU holds then, of ``total_bytes``.
+         */
+        SuggestionView: {
+            /** Label */
+            label: string;
+            /** Change */
+            change: {
+                [key: string]: unknown;
+            };
+            /** Recipe */
+            recipe: string;
+            /** Gpu Name */
+            gpu_name: string;
+            /** Without Cap */
+            without_cap: boolean;
+            /** Max Batch Size */
+            max_batch_size: number;
+            /** Device Bytes */
+            device_bytes: number;
+            /** Total Bytes */
+            total_bytes: number;
         };
         /**
          * Health
@@ -397,6 +431,9 @@ export interface components {
         /**
          * Analysis
          * @description The answer. ``*_gb`` are GiB (2^30 bytes); ``optimal_batch_size`` is the maximum.
+         *
+         *     ``*_waste_*`` is what is left of ``gpu_total_gb`` by all that the GPU holds at the peak; ``optimal_memory_gb``,
+         *     ``current_memory_gb`` and the memory of ``results`` are what tensors have allocated, as published.
          */
         Analysis: {
             /** Model Name */
@@ -421,6 +458,14 @@ export interface components {
             waste_percent: number;
             /** Speedup */
             speedup: number | null;
+            /**
+             * Speedup Interval
+             * @default null
+             */
+            speedup_interval: [
+                number,
+                number
+            ] | null;
             /** Cost Savings Per Run */
             cost_savings_per_run: number | null;
             /** Cost Savings Annual */
@@ -440,6 +485,21 @@ export interface components {
             limited_by: string;
             /** Recommended Batch Size */
             recommended_batch_size: number | null;
+            /**
+             * Smaller Because
+             * @default null
+             */
+            smaller_because: ("does_not_fit" | "not_tried" | "thrashing" | "margin" | "uncertain" | "as_fast") | null;
+            /**
+             * Recommended Waste Gb
+             * @default null
+             */
+            recommended_waste_gb: number | null;
+            /**
+             * Recommended Waste Percent
+             * @default null
+             */
+            recommended_waste_percent: number | null;
             /** Current Waste Gb */
             current_waste_gb: number | null;
             /** Current Waste Percent */
@@ -1037,6 +1097,8 @@ export interface components {
         /**
          * OptionView
          * @description One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there.
+         *
+         *     ``memory_gb`` is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
          */
         OptionView: {
             /** Changes */
@@ -1071,6 +1133,11 @@ export interface components {
             at_todays_batch: number | null;
             /** Memory Gb */
             memory_gb: number;
+            /**
+             * Device Gb
+             * @default null
+             */
+            device_gb: number | null;
             /** Usd Per Million Samples */
             usd_per_million_samples: number | null;
             /** Cost Savings Per Run */
@@ -1404,6 +1471,9 @@ export interface components {
         /**
          * JobView
          * @description A job, whole. ``position`` is its place in line while it waits.
+         *
+         *     ``suggestions`` are changes that were checked to help where the training does not fit, the best first; none if the
+         *     list is empty, and not looked for if it is ``null``.
          */
         JobView: {
             /** Id */
@@ -1452,6 +1522,11 @@ export interface components {
                 [key: string]: string;
             };
             machine: components["schemas"]["Machine"];
+            /**
+             * Suggestions
+             * @default null
+             */
+            suggestions: components["schemas"]["SuggestionView"][] | null;
             /** Result */
             result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | components["schemas"]["Advice"] | null;
         };

@@ -1,0 +1,248 @@
+"""Finds what to ask for instead where a training does not fit; each suggestion is checked by prediction."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from memorymark.advice.changes import AMPERE, CHANGES, apply_all
+from memorymark.advice.fitting import facts_of, fitting_changes
+from memorymark.analyzing import least_bytes
+from memorymark.catalog import GpuEntry, all_gpus, find_gpu
+from memorymark.devices.here import gpu_here
+from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError
+from memorymark.events import OnEvent, StageStarted, ignore
+from memorymark.probe import Probe
+from memorymark.question import Question
+from memorymark.request import Request
+from memorymark.search import NO_LIMIT
+from memorymark.searching import TrialLog, search_with
+from memorymark.site import Site
+from memorymark.suggestion import Suggestion
+from memorymark.target import Target
+
+# Tracing a step takes seconds, simulating it on another GPU of the same generation a part of one. So many are traced
+# besides the one that does not fit, which the worker still has.
+MOST_TRACES = 4
+# What a change of the recipe is called as an option of a question.
+OPTIONS = ("precision", "optimizer", "fused", "gradient_checkpointing", "tf32", "lora")
+
+
+def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: OnEvent) -> list[Suggestion] | None:
+    """What fits instead, the best first: a changed recipe here, a larger GPU, or both together.
+
+    ``None`` where nothing can be predicted, because the device is none of the catalog's.
+    """
+    gpu = _gpu_of(question, error)
+    if gpu is None:
+        return None
+    lengths = sorted(question.seq_lens)
+    about = question.at_length(lengths[0]) if lengths else question
+    return _Suggesting(about, gpu, error, site, on_event).found()
+
+
+class _Suggesting:
+    """One search, with a bounded number of traces."""
+
+    def __init__(
+        self, question: Question, gpu: GpuEntry, error: DoesNotFitError, site: Site, on_event: OnEvent
+    ) -> None:
+        self._question, self._gpu, self._site, self._on_event = question, gpu, site, on_event
+        self._today = _predicted(question.request, gpu)
+        cap = self._today.target.memory_cap_bytes
+        self._capacity_bytes = min(gpu.usable_bytes, cap or gpu.usable_bytes)
+        self._needed_bytes = self._capacity_bytes + (error.shortfall_bytes or 0)
+        self._info = error.info
+        self._facts = facts_of(error.info) if error.info is not None else None
+        self._already = _trace_key(self._today, gpu)
+        self._traced: set[tuple[Any, ...]] = set()
+
+    def found(self) -> list[Suggestion]:
+        """All that was found to fit, the best first."""
+        self._on_event(StageStarted("suggest", "it does not fit; checking what would"))
+        if self._question.all_gpus:
+            return _known(self._least_change())
+        elsewhere = self._smallest_gpu(())
+        here = self._least_change() if not self._question.advise else None  # advice has tried them all
+        if here is not None or (elsewhere is not None and elsewhere.without_cap and not elsewhere.gpu_name):
+            return _known(here, elsewhere)
+        both = self._both(elsewhere)
+        return _known(elsewhere, both)
+
+    def _both(self, elsewhere: Suggestion | None) -> Suggestion | None:
+        """The greatest change on the smallest GPU, if that is smaller than the one for today's recipe.
+
+        GPUs from Ampere on are looked at, whose 16-bit precision is bf16.
+        """
+        if self._facts is None:
+            return None
+        below = elsewhere.total_bytes if elsewhere else inf
+        self._facts = replace(self._facts, capability=max(self._facts.capability or AMPERE, AMPERE))
+        for changes in reversed(self._changes(inf)):
+            found = self._smallest_gpu(changes, below_bytes=below)
+            if found is not None or self._is_spent:
+                return found
+        return None
+
+    def _least_change(self) -> Suggestion | None:
+        """The least change that fits the same GPU: whether the greatest does comes first, then the way is halved."""
+        ladder = self._changes(self._capacity_bytes)
+        best = None
+        while ladder and best is None and not self._is_spent:
+            greatest = ladder.pop()
+            traced = len(self._traced)
+            best = self._check(greatest, [self._gpu], names_gpu=False)
+            if best is None and len(self._traced) > traced and "lora" in greatest:
+                break  # it could be traced and is too large, and no other way saves more
+        low, high = 0, len(ladder)
+        while best is not None and low < high and not self._is_spent:
+            middle = (low + high) // 2
+            less = self._check(ladder[middle], [self._gpu], names_gpu=False)
+            if less is None:
+                low = middle + 1
+            else:
+                best, high = less, middle
+        return best
+
+    def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
+        """The smallest GPU of the catalog that a recipe fits; the same one without the caller's cap comes first."""
+        is_capped = self._today.target.memory_cap_bytes is not None
+        least = self._least(changes) if changes else self._needed_bytes
+        request = self._changed(changes)
+        needs_bf16 = request is not None and request.recipe.precision == "bf16"
+        order = sorted(all_gpus(), key=lambda gpu: (gpu.id != self._gpu.id or not is_capped, gpu.torch_memory_bytes))
+        roomy = [
+            gpu
+            for gpu in order
+            if gpu.usable_bytes >= least
+            and (gpu.has_bf16 or not needs_bf16)
+            and gpu.torch_memory_bytes < below_bytes
+            and (gpu.usable_bytes > self._capacity_bytes or (is_capped and gpu.id == self._gpu.id))
+        ]
+        return self._check(changes, roomy, names_gpu=True)
+
+    def _changes(self, capacity_bytes: float) -> list[tuple[str, ...]]:
+        """Changes that leave room for the weights and what belongs to them at least, the least change first."""
+        if self._facts is None:
+            return []
+        possible = fitting_changes(self._today, self._facts)
+        if self._question.request.target.gpu is None and importlib.util.find_spec("bitsandbytes") is None:
+            possible = [changes for changes in possible if "adamw8bit" not in changes]  # it is to be run here
+        return [changes for changes in possible if self._least(changes) <= capacity_bytes]
+
+    def _least(self, changes: tuple[str, ...]) -> float:
+        request = self._changed(changes)
+        return least_bytes(request, self._info) if request is not None and self._info is not None else inf
+
+    def _changed(self, changes: tuple[str, ...]) -> Request | None:
+        if not changes:
+            return self._today
+        return None if self._facts is None else apply_all(self._today, changes, self._facts)
+
+    @property
+    def _is_spent(self) -> bool:
+        return len(self._traced) >= MOST_TRACES
+
+    def _check(self, changes: tuple[str, ...], gpus: Iterable[GpuEntry], *, names_gpu: bool) -> Suggestion | None:
+        """The first of some GPUs that the training fits with some changes."""
+        request = self._changed(changes)
+        if request is None:
+            return None
+        title = ", ".join(CHANGES[change].title for change in changes)
+        cap_bytes = None if names_gpu else request.target.memory_cap_bytes
+        opened: Any = None
+        try:
+            for gpu in gpus:
+                key = _trace_key(request, gpu)
+                if self._is_spent and key not in (self._already, *self._traced):
+                    return None
+                self._on_event(StageStarted("suggest", f"checking {' on the '.join(filter(None, (title, gpu.name)))}"))
+                target = Target(gpu=gpu.id, memory_cap_bytes=cap_bytes)
+                if opened is None:
+                    opened = self._site.open(replace(request, target=target), predict_without_gpu=True)
+                    opened.__enter__()
+                else:
+                    opened.retarget(gpu.id)
+                self._traced |= {key} - {self._already}
+                if self._info is None:
+                    self._info, self._facts = opened.info, facts_of(opened.info)
+                found = self._largest(opened)
+                if found is not None:
+                    return self._suggestion(request, title, gpu if names_gpu else None, *found)
+        except StoppedError:
+            raise
+        except MemoryMarkError:
+            return None  # the model refuses the change, or it cannot be predicted
+        except Exception:
+            if self._site.workload is None:
+                raise
+            return None  # in this process, what a worker would have crashed with
+        finally:
+            if opened is not None:
+                opened.__exit__(None, None, None)
+        return None
+
+    def _largest(self, probe: Probe) -> tuple[int, int, int] | None:
+        """The largest batch, what the GPU holds then and has in all; ``None`` if no batch keeps the margin."""
+        found = search_with(probe, self._question.max_batch or NO_LIMIT, TrialLog(ignore))
+        safe_bytes = (1 - self._question.margin) * probe.info.capacity_bytes
+        fitting = [trial for trial in found.trials if trial.fits]
+        if found.maximum == 0 or not any(
+            trial.peak_reserved_bytes <= safe_bytes for trial in (*fitting, probe.try_from_start(1))
+        ):
+            return None
+        at_maximum = next(trial for trial in reversed(fitting) if trial.batch_size == found.maximum)
+        return found.maximum, at_maximum.device_bytes, probe.info.total_bytes
+
+    def _suggestion(
+        self, request: Request, title: str, gpu: GpuEntry | None, maximum: int, device_bytes: int, total_bytes: int
+    ) -> Suggestion:
+        asked = self._question.request
+        then, now = request.recipe.to_dict(), asked.recipe.to_dict()
+        change: dict[str, Any] = {name: then[name] for name in OPTIONS if then[name] != now[name]}
+        is_other = gpu is not None and gpu.id != self._gpu.id
+        without_cap = gpu is not None and asked.target.memory_cap_bytes is not None
+        if gpu is not None and is_other:
+            change["gpu"] = gpu.id
+            if asked.target.device != "auto":
+                change["device"] = "auto"
+        if without_cap:
+            change["memory_gib"] = None
+        return Suggestion(
+            change=change,
+            recipe=title,
+            gpu_name=gpu.name if gpu is not None and is_other else "",
+            without_cap=without_cap,
+            max_batch_size=maximum,
+            device_bytes=device_bytes,
+            total_bytes=total_bytes,
+        )
+
+
+def _gpu_of(question: Question, error: DoesNotFitError) -> GpuEntry | None:
+    """The GPU of the catalog that the training does not fit."""
+    if question.all_gpus:
+        return max(all_gpus(), key=lambda gpu: gpu.usable_bytes)
+    if question.request.target.gpu is not None:
+        return find_gpu(question.request.target.gpu)
+    if error.info is not None:
+        return error.info.gpu if error.info.device_kind == "cuda" else None
+    return gpu_here(question.request.target)
+
+
+def _predicted(request: Request, gpu: GpuEntry) -> Request:
+    """The request as it is predicted; what torch.compile changes nobody can predict."""
+    target = Target(gpu=gpu.id, memory_cap_bytes=request.target.memory_cap_bytes)
+    return replace(request, target=target, recipe=replace(request.recipe, compile=False))
+
+
+def _trace_key(request: Request, gpu: GpuEntry) -> tuple[Any, ...]:
+    """The same for what one trace serves: a recipe, on GPUs of one generation."""
+    return request.recipe, gpu.has_bf16, gpu.capability[0] in (9, 10)
+
+
+def _known(*suggestions: Suggestion | None) -> list[Suggestion]:
+    return [one for one in suggestions if one is not None]
