@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from memorymark.errors import HistoryError, UsageError
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.migrations import migrate
+from memorymark.history.searching import has_words
 from memorymark.history.tables import events, jobs
 from memorymark.units import KIB
 
@@ -98,14 +99,24 @@ class Store:
         return _job(rows[0])
 
     def jobs(
-        self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
+        self,
+        *,
+        model: str | None = None,
+        state: str | None = None,
+        search: str = "",
+        limit: int = 50,
+        before: str | None = None,
     ) -> list[tuple[Job, dict[str, Any] | None]]:
-        """Jobs without their results but with the headlines of these, the latest first; ``before`` is the id of one."""
+        """Jobs without their results but with the headlines of these, the latest first.
+
+        ``search`` are words that a job must have, all of them; ``before`` is the id of a job.
+        """
         query = select(*EVERYTHING_BUT_RESULT).order_by(jobs.c.number.desc()).limit(limit)
         if model is not None:
             query = query.where(jobs.c.model == model)
         if state is not None:
             query = query.where(jobs.c.state == state)
+        query = query.where(*has_words(search))
         with self._transaction() as connection:
             if before is not None:
                 number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))
