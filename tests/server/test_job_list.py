@@ -1,14 +1,17 @@
 """Past jobs, listed."""
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 
 from memorymark.history import new_job
 from memorymark.question import Question
+from memorymark.recipe import Recipe
 from memorymark.request import Request
 from memorymark.server.app import create_app
 from memorymark.server.settings import Settings
+from memorymark.target import Target
 
 
 def test_past_jobs_are_listed_by_model_and_state_and_page_by_page(idle_jobs):
@@ -35,6 +38,36 @@ def test_past_jobs_are_listed_by_model_and_state_and_page_by_page(idle_jobs):
     assert listed(f"limit=2&before={made[3]}") == ([4], None)
     assert listed(f"limit=1&before={made[1]}&model=bert") == ([2], made[2])
     assert client.get("/jobs?before=000000000000").status_code == 400
+
+
+def test_past_jobs_are_searched_by_words_wherever_they_stand(idle_jobs):
+    jobs = idle_jobs()
+    client = create_app(jobs, Settings()).test_client()
+    questions = {
+        "bert": Question(request=Request(model="bert", target=Target(gpu="a10"))),
+        "large": Question(request=Request(model="bert-large", seq_len=64, target=Target(gpu="rtx4090")), advise=True),
+        "other": Question(request=Request(model="Some-Org/a_model", recipe=Recipe(precision="bf16", optimizer="sgd"))),
+        "all": Question(request=Request(model="gpt2", seq_len=512), all_gpus=True),
+    }
+    ids = {}
+    for name, question in questions.items():
+        job = replace(new_job(question, "http"), state="done")
+        jobs.store.add(replace(job, state="failed", error="it took Too Long.") if name == "other" else job)
+        ids[job.id] = name
+
+    def found(search, more=""):
+        answer = client.get("/jobs", query_string=f"{urlencode({'search': search})}{more}").json
+        return [ids[job["id"]] for job in answer["jobs"]]
+
+    assert found("") == ["all", "other", "large", "bert"]
+    assert found("bert") == ["large", "bert"]
+    assert found("BERT  A10") == found("NVIDIA A10") == ["bert"]  # as people call them, not by their ids alone
+    assert found("bert large geforce") == found("advice") == found("64") == ["large"]
+    assert found("some-org/a_m") == found("bf16 SGD") == found("too long") == found("failed") == ["other"]
+    assert found("bf16 adamw") == found("a%model") == found("h100") == []
+    assert found(next(iter(ids))) == ["bert"]
+    assert found("bert", "&limit=1") == ["large"]
+    assert client.get("/jobs", query_string={"search": "x" * 201}).status_code == 400
 
 
 def test_a_list_shows_no_results_but_headlines(call, answered):

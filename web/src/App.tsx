@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
 import { useHash, useRoute } from "./hooks/use-route";
+import { Announcer } from "./layout/Announcer";
 import { Footer } from "./layout/Footer";
 import { Header } from "./layout/Header";
 import { ServerAway } from "./layout/ServerAway";
@@ -37,6 +38,7 @@ export function App() {
         <Page route={route} />
       </main>
       <Footer />
+      <Announcer />
       <ServerAway />
       <TokenDialog />
     </div>

@@ -5,7 +5,7 @@ import { analysisReport, escaped } from "../src/logic/html-report";
 import { ranked } from "../src/logic/ranking";
 import { link, parseRoute } from "../src/logic/route";
 import { fromPosition, POSITIONS, toPosition } from "../src/logic/slider-scale";
-import { askedWords, jobName, matches, summaryWords } from "../src/logic/summary";
+import { askedWords, jobName, summaryWords } from "../src/logic/summary";
 import { analysis, bert, changed, gpu } from "./data";
 
 const contender = (name: string, speed: number | null, cost: number | null): Contender => ({
@@ -102,12 +102,6 @@ describe("a job in a list", () => {
     expect(jobName(job, [bert], [gpu("a10", 22)])).toBe("BERT base on A10");
     expect(askedWords(job)).toBe("bf16, AdamW · 512 tokens · batch 16 today");
     expect(summaryWords(job)).toBe("use 244 · maximum 266 · 1.54x · predicted");
-  });
-  it("is found by all words of a search", () => {
-    expect(matches(job, "BERT base on A10", "bert a10")).toBe(true);
-    expect(matches(job, "BERT base on A10", "bf16 512")).toBe(true);
-    expect(matches(job, "BERT base on A10", "bert h100")).toBe(false);
-    expect(matches(job, "BERT base on A10", "")).toBe(true);
   });
 });
 

@@ -16,6 +16,7 @@ from memorymark.history.configs import bring_back, hashes_in, put_away
 from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.listed import ListedJob
+from memorymark.history.searching import has_words
 from memorymark.history.tables import configs, events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
@@ -126,14 +127,24 @@ class Store:
         return job
 
     def jobs(
-        self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
+        self,
+        *,
+        model: str | None = None,
+        state: str | None = None,
+        search: str = "",
+        limit: int = 50,
+        before: str | None = None,
     ) -> list[ListedJob]:
-        """Jobs as lists show them, the latest first; ``before`` is the id of one."""
+        """Jobs as lists show them, the latest first.
+
+        ``search`` are words that a job must have, all of them; ``before`` is the id of a job.
+        """
         query = select(*LISTED).order_by(jobs.c.number.desc()).limit(limit)
         if model is not None:
             query = query.where(jobs.c.model == model)
         if state is not None:
             query = query.where(jobs.c.state == state)
+        query = query.where(*has_words(search))
         with self._database.reading() as connection:
             if before is not None:
                 number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))

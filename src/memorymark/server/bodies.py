@@ -201,6 +201,11 @@ class JobsQuery(BaseModel):
 
     model: str | None = Field(None, max_length=LONGEST_NAME, description="Only jobs about this model.")
     state: State | None = Field(None, description="Only jobs in this state.")
+    search: str = Field(
+        "",
+        max_length=LONGEST_NAME,
+        description="Only jobs with all these words in their model, GPU, recipe, state, id or error.",
+    )
     limit: int = Field(50, ge=1, le=500, description="At most so many.")
     before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one of this id.")
 

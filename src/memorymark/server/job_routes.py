@@ -108,7 +108,9 @@ def add_job_routes(
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: bodies.JobsQuery) -> Response:
         model = short_id(query.model) if query.model is not None else None
-        found = jobs.store.jobs(model=model, state=query.state, limit=query.limit + 1, before=query.before)
+        found = jobs.store.jobs(
+            model=model, state=query.state, search=query.search, limit=query.limit + 1, before=query.before
+        )
         if model is not None and not found and not jobs.store.knows(model):
             read_name(model)  # a slip of the pen is answered with what was perhaps meant
         page = [in_http_terms(views.summary(jobs.current(job))) for job in found[: query.limit]]

@@ -6,6 +6,7 @@ import { bytes, perSecond } from "../logic/format";
 import { adviceDetail, adviceHeadline } from "../logic/headline";
 import { sentence } from "../logic/problems";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { ChangeQuestion } from "../running/ChangeQuestion";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { Card } from "../ui/Card";
@@ -38,6 +39,7 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
         source={advice.source}
         isSmall={advice.small}
       >
+        <ChangeQuestion job={job} />
         <AnalyzeAnother />
       </JobTitle>
       {advice.worth_changing ? (

@@ -8,6 +8,7 @@ import { count } from "../logic/format";
 import { analysisDetail, analysisHeadline } from "../logic/headline";
 import { link } from "../logic/route";
 import { NO_PRICE, type CostInput } from "../logic/savings";
+import { ChangeQuestion } from "../running/ChangeQuestion";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
@@ -51,6 +52,7 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
         )}
+        <ChangeQuestion job={job} request={isPart ? analysis.request : undefined} />
         <AskAdvice body={adviceOn(job.question, analysis.request)} />
         <AnalyzeAnother />
       </JobTitle>

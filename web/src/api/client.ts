@@ -80,6 +80,7 @@ export async function refusal(response: Response): Promise<ApiError | Unreachabl
 export interface JobsFilter {
   model?: string;
   state?: State;
+  search?: string;
   before?: string;
   limit?: number;
 }

@@ -2458,6 +2458,8 @@ export interface operations {
                 model?: string | null;
                 /** @description Only jobs in this state. */
                 state?: ("queued" | "running" | "done" | "failed" | "cancelled" | "interrupted") | null;
+                /** @description Only jobs with all these words in their model, GPU, recipe, state, id or error. */
+                search?: string;
                 /** @description At most so many. */
                 limit?: number;
                 /** @description Only jobs older than the one of this id. */

@@ -34,6 +34,8 @@ export type Source = Analysis["source"];
 export type SampleUnit = Model["sample_unit"];
 export type Precision = Recipe["precision"];
 export type Optimizer = Recipe["optimizer"];
+export type Attention = NonNullable<Recipe["attention"]>;
+export type Loss = Recipe["loss"];
 
 /** What POST /jobs takes. */
 export type JobBody = Partial<Schemas["JobBody"]>;

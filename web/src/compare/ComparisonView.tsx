@@ -8,11 +8,11 @@ import { comparisonHeadline } from "../logic/headline";
 import { ranked, type Ranking } from "../logic/ranking";
 import { link } from "../logic/route";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { ChangeQuestion } from "../running/ChangeQuestion";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { Badge } from "../ui/Badge";
 import { BarCell } from "../ui/BarCell";
-import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { SegmentField } from "../ui/fields";
 import { ScrollTable } from "../ui/ScrollTable";
@@ -37,7 +37,7 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
   return (
     <div className="space-y-6">
       <JobTitle model={model} place="all GPUs" recipe={comparison.recipe} source={comparison.source}>
-        <LinkButton href={link.gpus()}>Change the recipe</LinkButton>
+        <ChangeQuestion job={job} />
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard

@@ -6,6 +6,7 @@ import { count, percent, perSecond } from "../logic/format";
 import { sweepHeadline } from "../logic/headline";
 import { link } from "../logic/route";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { ChangeQuestion } from "../running/ChangeQuestion";
 import { HeadlineCard } from "../running/HeadlineCard";
 import { JobTitle } from "../running/JobTitle";
 import { Badge } from "../ui/Badge";
@@ -30,6 +31,7 @@ export function SweepView({ job, sweep, model }: SweepViewProps) {
         sample={job.sample_words ?? undefined}
         source={sweep.source}
       >
+        <ChangeQuestion job={job} />
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard

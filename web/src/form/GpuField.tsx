@@ -1,55 +1,33 @@
-import type { Gpu, Health } from "../api/types";
-import { useGpus, useHealth } from "../hooks/queries";
-import { HERE, isMeasured } from "../logic/draft";
-import { bytes } from "../logic/format";
-import { Combobox, type Option } from "../ui/Combobox";
+import { useDraft } from "../hooks/use-draft";
+import { otherDevice, wrongGpu } from "../logic/asked-names";
+import { isMeasured } from "../logic/draft";
+import { exactly, type Option } from "../logic/options";
+import { Combobox } from "../ui/Combobox";
+import { DidYouMean } from "./DidYouMean";
 
-interface GpuFieldProps {
-  value: string;
-  onChange: (gpu: string) => void;
-}
-
-export function GpuField({ value, onChange }: GpuFieldProps) {
-  const { data: gpus = [] } = useGpus();
-  const { data: health } = useHealth();
+/** Where it trains. */
+export function GpuField({ options }: { options: readonly Option[] }) {
+  const { draft, change } = useDraft();
+  const chosen = exactly(options, draft.gpu)?.value ?? draft.gpu;
+  const wrong = wrongGpu(options, draft.gpu);
+  const choose = (gpu: string) => change({ gpu });
   return (
     <Combobox
       label="GPU"
-      options={gpuOptions(gpus, health)}
-      value={value}
-      onChange={onChange}
+      options={options}
+      value={draft.gpu}
+      onChange={choose}
+      keepsText
+      custom={otherDevice}
+      error={wrong && <DidYouMean wrong={wrong} onChoose={choose} />}
       hint={
-        !value
+        !chosen
           ? "\u00a0"
-          : isMeasured(value)
+          : isMeasured(chosen)
             ? "Measured: real training steps on the server's GPU."
             : "Predicted: the server has no such GPU, so nothing runs on one."
       }
       nothing={(typed) => `No GPU matches “${typed}”.`}
     />
   );
-}
-
-/** The server's GPU first, to measure on; then those of the catalog, to predict for. */
-function gpuOptions(gpus: readonly Gpu[], health: Health | undefined): Option[] {
-  const here: Option[] = health?.gpu_available
-    ? [
-        {
-          value: HERE,
-          label: health.gpu_name ?? "The GPU of this server",
-          detail: health.gpu_memory_total_gb ? `${health.gpu_memory_total_gb.toFixed(0)} GiB` : undefined,
-          group: "Here: measured",
-        },
-      ]
-    : [];
-  const others = gpus
-    .filter((gpu) => !(gpu.here && health?.gpu_available))
-    .map((gpu) => ({
-      value: gpu.id,
-      label: gpu.name,
-      detail: `${bytes(gpu.memory_bytes, 0)}${gpu.price ? ` · $${gpu.price.usd_per_hour.toFixed(2)}/h` : ""}`,
-      group: "Elsewhere: predicted",
-      keywords: gpu.id,
-    }));
-  return [...here, ...others];
 }

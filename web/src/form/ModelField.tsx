@@ -1,40 +1,50 @@
 import type { ReactNode } from "react";
-import { useModels } from "../hooks/queries";
+import type { Model } from "../api/types";
 import { useDraft } from "../hooks/use-draft";
-import { parameters } from "../logic/format";
-import { Combobox, type Option } from "../ui/Combobox";
+import { otherModel, wrongModel } from "../logic/asked-names";
+import type { DraftErrors } from "../logic/draft";
+import type { Option } from "../logic/options";
+import { Combobox } from "../ui/Combobox";
 import { ConfigField } from "./ConfigField";
+import { DidYouMean } from "./DidYouMean";
 
-const TYPES: Record<string, string> = {
-  nlp: "Language",
-  vision: "Vision",
-  audio: "Sound",
-  multimodal: "Several senses",
-};
-
-// org/name of Hugging Face, or a model of timm.
-const ANY_MODEL = /^(timm:[\w.-]+|[\w.-]+\/[\w.-]+)$/;
+interface ModelFieldProps {
+  options: readonly Option[];
+  /** The model of the catalog that is named, if one is. */
+  known: Model | undefined;
+  errors: DraftErrors;
+}
 
 /** What is trained: a model by its name, or by its config. */
-export function ModelField({ configError }: { configError: string | undefined }) {
+export function ModelField({ options, known, errors }: ModelFieldProps) {
   const { draft, change } = useDraft();
   // Sizes, heads and revisions are the model's: another model has others.
-  const forget = { sampleSize: "", task: "", revision: "" };
+  const forget = { sampleSize: "", sampleUnit: "", task: "", revision: "" } as const;
   return (
     <div className="relative">
-      {draft.isPasted ? (
-        <ConfigField value={draft.configText} onChange={(configText) => change({ configText })} error={configError} />
-      ) : (
-        <NameField value={draft.model} onChange={(model) => change({ model, ...forget })} />
-      )}
       <SwitchButton onClick={() => change({ isPasted: !draft.isPasted, ...forget })}>
         {draft.isPasted ? "Choose by name" : "Paste a config.json"}
       </SwitchButton>
+      {draft.isPasted ? (
+        <ConfigField
+          value={draft.configText}
+          onChange={(configText) => change({ configText })}
+          error={errors.configText}
+        />
+      ) : (
+        <NameField
+          options={options}
+          known={known}
+          value={draft.model}
+          error={errors.model}
+          onChange={(model) => change({ model, ...forget })}
+        />
+      )}
     </div>
   );
 }
 
-/** Stands at the right of the label. */
+/** Stands at the right of the label, and so comes before the field for the keyboard too. */
 function SwitchButton({ onClick, children }: { onClick: () => void; children: ReactNode }) {
   return (
     <button
@@ -47,26 +57,29 @@ function SwitchButton({ onClick, children }: { onClick: () => void; children: Re
   );
 }
 
-function NameField({ value, onChange }: { value: string; onChange: (model: string) => void }) {
-  const { data: models = [] } = useModels();
-  const options: Option[] = models.map((model) => ({
-    value: model.id,
-    label: model.name,
-    note: model.huggingface_id,
-    detail: parameters(model.parameters),
-    group: TYPES[model.type] ?? model.type,
-    keywords: model.description,
-  }));
-  const known = models.find((model) => model.id === value);
+interface NameFieldProps {
+  options: readonly Option[];
+  known: Model | undefined;
+  value: string;
+  error: string | undefined;
+  onChange: (model: string) => void;
+}
+
+function NameField({ options, known, value, error, onChange }: NameFieldProps) {
+  const wrong = wrongModel(options, value);
   return (
     <Combobox
       label="Model"
       options={options}
       value={value}
       onChange={onChange}
+      keepsText
       placeholder="A name or a Hugging Face id"
-      hint={known?.description ?? (value && models.length > 0 ? "Built from its config, with random weights." : "\u00a0")}
-      custom={(typed) => (ANY_MODEL.test(typed) ? { value: typed, label: typed, group: "By its name" } : null)}
+      custom={otherModel}
+      error={wrong ? <DidYouMean wrong={wrong} onChoose={onChange} /> : error}
+      hint={
+        known?.description ?? (value && options.length > 0 ? "Built from its config, with random weights." : "\u00a0")
+      }
       nothing={(typed) => `No model of the catalog matches “${typed}”. A Hugging Face id looks like org/name.`}
     />
   );

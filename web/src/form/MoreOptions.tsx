@@ -8,32 +8,57 @@ import { FUSED_OPTIMIZERS, OPTIMIZERS } from "../logic/recipe";
 import type { SampleShape } from "../logic/sample";
 import { NumberField, SelectField, SwitchField, TextField } from "../ui/fields";
 import { ChevronIcon } from "../ui/icons";
+import { CostFields } from "./CostFields";
+import { RareOptions } from "./RareOptions";
 
 // A choice must have a value, and the draft's is empty.
 const USUAL = "usual";
+/** Those that can be wrong. */
+export const FURTHER_FIELDS = [
+  "accumulate",
+  "lora",
+  "marginPercent",
+  "memoryGib",
+  "maxBatch",
+  "pricePerHour",
+  "hoursPerRun",
+  "runsPerYear",
+  "people",
+] as const;
 
 interface MoreOptionsProps {
   model: Model | undefined;
   shape: SampleShape;
   errors: DraftErrors;
+  isOpen: boolean;
+  onOpenChange: (isOpen: boolean) => void;
   /** Without a GPU to choose there is none to measure on, and no memory to cap. */
   isForAllGpus?: boolean;
 }
 
 /** What most people need not set. */
-export function MoreOptions({ model, shape, errors, isForAllGpus = false }: MoreOptionsProps) {
+export function MoreOptions({ model, shape, errors, isOpen, onOpenChange, isForAllGpus = false }: MoreOptionsProps) {
   const { draft, change } = useDraft();
   const isImage = shape.unit === "pixels";
   const canFuse = FUSED_OPTIMIZERS.includes(draft.optimizer);
   const canCompile = isMeasured(draft.gpu) && !isForAllGpus;
   return (
-    <Collapsible.Root className="rounded-lg border border-line">
+    <Collapsible.Root open={isOpen} onOpenChange={onOpenChange} className="rounded-lg border border-line">
       <Collapsible.Trigger className="group flex min-h-11 w-full items-center justify-between rounded-lg px-4 text-sm font-medium text-soft hover:text-ink">
         More options
         <ChevronIcon className="size-4 transition-transform group-data-[state=open]:rotate-180" />
       </Collapsible.Trigger>
       <Collapsible.Content className="space-y-4 border-t border-line p-4">
         <TaskField model={model} />
+        {draft.isPasted && (
+          <TextField
+            label="Name"
+            hint="What to call the model of the config."
+            placeholder="none"
+            value={draft.configName}
+            onChange={(configName) => change({ configName })}
+          />
+        )}
         {hasRevisions(draft) && (
           <TextField
             label="Revision"
@@ -107,6 +132,8 @@ export function MoreOptions({ model, shape, errors, isForAllGpus = false }: More
             />
           )}
         </div>
+        <RareOptions errors={errors} isForAllGpus={isForAllGpus} />
+        <CostFields errors={errors} isForAllGpus={isForAllGpus} />
       </Collapsible.Content>
     </Collapsible.Root>
   );
@@ -126,7 +153,7 @@ function TaskField({ model }: { model: Model | undefined }) {
         { value: USUAL, label: usual ? `The usual one: ${usual.title}` : "The usual one" },
         ...others.map((task) => ({ value: task.id, label: sentence(task.title) })),
       ]}
-      onChange={(task) => change({ task: task === USUAL ? "" : task, sampleSize: "" })}
+      onChange={(task) => change({ task: task === USUAL ? "" : task, sampleSize: "", sampleUnit: "" })}
     />
   );
 }

@@ -1,7 +1,8 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useGpus, useHealth, useModels, useSubmit, useTasks } from "../hooks/queries";
 import { useDraft } from "../hooks/use-draft";
-import { adviseBody, allGpusBody, defaultGpu, draftBody, draftErrors } from "../logic/draft";
+import { gpuOptions, knownModel, modelOptions, named, wrongGpu, wrongModel } from "../logic/asked-names";
+import { adviseBody, allGpusBody, defaultGpu, draftBody, draftErrors, FIRST_DRAFT, type DraftErrors } from "../logic/draft";
 import { askProblem } from "../logic/problems";
 import { sampleShape } from "../logic/sample";
 import { Button } from "../ui/Button";
@@ -9,7 +10,7 @@ import { ErrorBox } from "../ui/ErrorBox";
 import { NumberField } from "../ui/fields";
 import { GpuField } from "./GpuField";
 import { ModelField } from "./ModelField";
-import { MoreOptions } from "./MoreOptions";
+import { FURTHER_FIELDS, MoreOptions } from "./MoreOptions";
 import { RecipeFields } from "./RecipeFields";
 
 /** What can be asked about what the form holds. */
@@ -19,26 +20,46 @@ const BODIES = { analysis: draftBody, advice: adviseBody, gpus: allGpusBody };
 
 /** The question: which model, on which GPU, trained how, and with what batch size today. */
 export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean }) {
-  const { draft, change } = useDraft();
-  const { data: models } = useModels();
+  const { draft, change, settle } = useDraft();
+  const { data: models = [] } = useModels();
+  const { data: gpus = [] } = useGpus();
+  const { data: health } = useHealth();
   const { data: tasks = [] } = useTasks();
   const submit = useSubmit();
   const [asked, setAsked] = useState<Ask | null>(null);
+  const [attempts, setAttempts] = useState(0);
+  const [isMoreOpen, setMoreOpen] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
   useDefaultGpu();
-  const model = draft.isPasted ? undefined : models?.find((entry) => entry.id === draft.model);
+  useFirstWrongField(form, attempts);
+  const modelChoices = modelOptions(models);
+  const gpuChoices = gpuOptions(gpus, health);
+  const model = draft.isPasted ? undefined : knownModel(models, draft.model);
   const shape = sampleShape(draft, model, tasks);
-  const errorsFor = (what: Ask) => draftErrors(draft, shape, what !== "analysis");
+  const errorsFor = (what: Ask): DraftErrors => ({
+    ...draftErrors(draft, shape, what !== "analysis"),
+    ...(draft.isPasted || !wrongModel(modelChoices, draft.model) ? {} : { model: "Nothing is called so." }),
+    ...(what === "gpus" || !wrongGpu(gpuChoices, draft.gpu) ? {} : { gpu: "No GPU is called so." }),
+  });
   const errors = asked ? errorsFor(asked) : {};
 
   const ask = (what: Ask) => {
+    settle();
     setAsked(what);
-    if (Object.keys(errorsFor(what)).length === 0) submit.mutate(BODIES[what](draft, shape));
+    const wrong = errorsFor(what);
+    if (Object.keys(wrong).length === 0) {
+      submit.mutate(BODIES[what](named(draft, modelChoices, gpuChoices), shape));
+      return;
+    }
+    if (FURTHER_FIELDS.some((field) => field in wrong)) setMoreOpen(true);
+    setAttempts((before) => before + 1);
   };
   const words = (what: Ask) => (submit.isPending && asked === what ? "Asking…" : WORDS[what]);
   const main = isForAllGpus ? "gpus" : "analysis";
 
   return (
     <form
+      ref={form}
       aria-label={isForAllGpus ? "Compare all GPUs" : "Analyze a training"}
       noValidate
       className="card space-y-5 self-start p-5 sm:p-6"
@@ -47,8 +68,8 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         ask(main);
       }}
     >
-      <ModelField configError={errors.configText} />
-      {!isForAllGpus && <GpuField value={draft.gpu} onChange={(gpu) => change({ gpu })} />}
+      <ModelField options={modelChoices} known={model} errors={errors} />
+      {!isForAllGpus && <GpuField options={gpuChoices} />}
       <RecipeFields shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
       <NumberField
         label="Your batch size today"
@@ -57,16 +78,38 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         error={errors.batchSize}
         onChange={(batchSize) => change({ batchSize })}
       />
-      <MoreOptions model={model} shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
+      <MoreOptions
+        model={model}
+        shape={shape}
+        errors={errors}
+        isOpen={isMoreOpen}
+        onOpenChange={setMoreOpen}
+        isForAllGpus={isForAllGpus}
+      />
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
-      <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
-        {words(main)}
-      </Button>
+      {/* On a phone the form is longer than the screen, and its button is always in sight. */}
+      <div className="sticky bottom-0 z-10 -mx-5 bg-card px-5 py-3 sm:static sm:mx-0 sm:p-0">
+        <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
+          {words(main)}
+        </Button>
+      </div>
       {!isForAllGpus && (
         <Button disabled={submit.isPending} onClick={() => ask("advice")} className="-mt-2 min-h-12 w-full">
           {words("advice")}
         </Button>
       )}
+      <p className="-mt-2 text-center">
+        <button
+          type="button"
+          onClick={() => {
+            setAsked(null);
+            change(FIRST_DRAFT);
+          }}
+          className="min-h-7 rounded px-1 text-xs text-soft underline hover:text-ink"
+        >
+          Start over
+        </button>
+      </p>
     </form>
   );
 }
@@ -79,4 +122,14 @@ function useDefaultGpu(): void {
   useEffect(() => {
     if (!draft.gpu && gpus && health) change({ gpu: defaultGpu(gpus, health) });
   }, [draft.gpu, gpus, health, change]);
+}
+
+/** Takes whoever asked something wrong to the first field that says why. */
+function useFirstWrongField(form: { readonly current: HTMLFormElement | null }, attempts: number): void {
+  useEffect(() => {
+    if (attempts === 0) return;
+    // Further options that hold a wrong field open first.
+    const frame = requestAnimationFrame(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+    return () => cancelAnimationFrame(frame);
+  }, [form, attempts]);
 }

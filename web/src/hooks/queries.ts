@@ -57,7 +57,7 @@ export function useManyJobs(ids: readonly string[]) {
   return useQueries({ queries: ids.map((id) => ({ ...jobOptions(id), staleTime: MINUTE })) });
 }
 
-export function useJobs(filter: Pick<JobsFilter, "model" | "state">) {
+export function useJobs(filter: Pick<JobsFilter, "model" | "state" | "search">) {
   return useInfiniteQuery({
     queryKey: ["jobs", filter],
     queryFn: ({ pageParam, signal }) => api.jobs({ ...filter, before: pageParam, limit: PAGE_SIZE }, { signal }),

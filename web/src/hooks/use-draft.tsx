@@ -1,20 +1,80 @@
-import { createContext, useContext, useMemo, useState, type ReactNode } from "react";
+import {
+  createContext,
+  useCallback,
+  useContext,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactNode,
+} from "react";
+import { keptConfigs, lastQuestion } from "../api/session";
 import { FIRST_DRAFT, type Draft } from "../logic/draft";
+import { draftQuery, readDraftQuery } from "../logic/draft-address";
+import { formAddress } from "../logic/route";
 
 interface DraftContext {
   draft: Draft;
   change: (changes: Partial<Draft>) => void;
+  /** Writes what was typed into the address at once. */
+  settle: () => void;
 }
 
-const Context = createContext<DraftContext>({ draft: FIRST_DRAFT, change: () => undefined });
+/** Browsers refuse an address that changes with every letter of a fast typist. */
+const WRITE_EVERY_MS = 250;
 
-/** Keeps what was typed while one looks at a result. */
+const Context = createContext<DraftContext>({
+  draft: FIRST_DRAFT,
+  change: () => undefined,
+  settle: () => undefined,
+});
+
+/** The question in the form. It lives in the address of the page; a form without one shows what this tab asked last. */
 export function DraftProvider({ children }: { children: ReactNode }) {
-  const [draft, setDraft] = useState(FIRST_DRAFT);
-  const value = useMemo(
-    () => ({ draft, change: (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes })) }),
-    [draft],
-  );
+  const [draft, setDraft] = useState<Draft>(() => {
+    const query = formAddress(window.location.hash)?.query || lastQuestion.get();
+    return readDraftQuery(query, keptConfigs) ?? FIRST_DRAFT;
+  });
+  const latest = useRef(draft);
+  useLayoutEffect(() => {
+    latest.current = draft;
+  }, [draft]);
+
+  const settle = useCallback(() => {
+    const query = draftQuery(latest.current, keptConfigs);
+    lastQuestion.set(query);
+    const form = formAddress(window.location.hash);
+    if (form && form.query !== query) {
+      window.history.replaceState(window.history.state, "", `${form.path}?${query}`);
+    }
+  }, []);
+
+  // Links, and the browser's back and forward; what is written here itself is no such event.
+  useEffect(() => {
+    const follow = () => {
+      const asked = readDraftQuery(formAddress(window.location.hash)?.query ?? "", keptConfigs);
+      if (asked) setDraft(asked);
+      else settle();
+    };
+    window.addEventListener("hashchange", follow);
+    return () => window.removeEventListener("hashchange", follow);
+  }, [settle]);
+
+  const writtenAt = useRef(-WRITE_EVERY_MS);
+  useEffect(() => {
+    const write = () => {
+      writtenAt.current = performance.now();
+      settle();
+    };
+    const wait = writtenAt.current + WRITE_EVERY_MS - performance.now();
+    if (wait <= 0) return write();
+    const timer = setTimeout(write, wait);
+    return () => clearTimeout(timer);
+  }, [draft, settle]);
+
+  const change = useCallback((changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes })), []);
+  const value = useMemo(() => ({ draft, change, settle }), [draft, change, settle]);
   return <Context value={value}>{children}</Context>;
 }
 

@@ -19,9 +19,16 @@ export function parseRoute(hash: string): Route {
   return { page: "unknown" };
 }
 
+/** A page with the form, and the question in its address; null for other pages. */
+export function formAddress(hash: string): { path: string; query: string } | null {
+  const { page } = parseRoute(hash);
+  if (page !== "analyze" && page !== "gpus") return null;
+  return { path: link[page](), query: hash.split("?", 2)[1] ?? "" };
+}
+
 export const link = {
-  analyze: () => "#/",
-  gpus: () => "#/gpus",
+  analyze: (question = "") => `#/${question && `?${question}`}`,
+  gpus: (question = "") => `#/gpus${question && `?${question}`}`,
   history: () => "#/history",
   compare: (ids: readonly string[] = []) => (ids.length > 0 ? `#/compare?ids=${ids.join(",")}` : "#/compare"),
   /** `part` is one GPU, or one length, of a result that has several. */

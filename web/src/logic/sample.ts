@@ -23,16 +23,20 @@ const NAMES: Record<SampleUnit, Pick<SampleShape, "label" | "field">> = {
   seconds: { label: "Sound length", field: "audio_seconds" },
 };
 
-export function sampleShape(draft: Pick<Draft, "task">, model: Model | undefined, tasks: readonly Task[]): SampleShape {
+/** What the form knows of a sample. */
+type Asked = Pick<Draft, "task"> & Partial<Pick<Draft, "model" | "isPasted" | "sampleUnit">>;
+
+export function sampleShape(draft: Asked, model: Model | undefined, tasks: readonly Task[]): SampleShape {
   const task = tasks.find((entry) => entry.id === draft.task && entry.id !== model?.task);
   const known = task ?? model;
-  const unit = known?.sample_unit ?? "tokens";
+  const told = draft.sampleUnit || (!draft.isPasted && draft.model?.startsWith("timm:") ? "pixels" : undefined);
+  const unit = known?.sample_unit ?? told ?? "tokens";
   return {
     unit,
     ...NAMES[unit],
     usual: task && !model ? null : (known?.sample_size ?? null),
     most: task ? null : (model?.max_sample_size ?? null),
-    isSure: known !== undefined,
+    isSure: known !== undefined || told !== undefined,
   };
 }
 

@@ -50,15 +50,6 @@ export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string
     .join(" · ");
 }
 
-/** Whether a job has all the words, in its name, its outcome or its id. */
-export function matches(job: JobSummary, name: string, search: string): boolean {
-  const text = `${name} ${job.id} ${job.model_name} ${job.target} ${job.state} ${job.kind} ${askedWords(job)} ${summaryWords(job)}`.toLowerCase();
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
-}
-
 /** An advice that leaves all as it is. */
 export function foundNothing({ kind, headline }: JobSummary): boolean {
   return kind === "advice" && headline !== null && headline.recommended_batch_size === null;

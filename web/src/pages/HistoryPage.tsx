@@ -1,17 +1,17 @@
-import { useDeferredValue, useState } from "react";
+import { useState } from "react";
 import type { JobSummary, State } from "../api/types";
 import { HistoryList } from "../compare/HistoryList";
 import { useJobs, useModels } from "../hooks/queries";
-import { useJobNames } from "../hooks/use-job-names";
+import { useSettled } from "../hooks/use-settled";
 import { useTitle } from "../hooks/use-title";
 import { callProblem } from "../logic/problems";
 import { link } from "../logic/route";
-import { matches } from "../logic/summary";
 import { Button, LinkButton } from "../ui/Button";
 import { ErrorBox } from "../ui/ErrorBox";
 import { SelectField } from "../ui/fields";
 
 const ANY = "any";
+const SEARCH_AFTER_MS = 250;
 const STATES = [
   { value: ANY, label: "Any state" },
   ...(["done", "running", "queued", "failed", "cancelled", "interrupted"] as const).map((state) => ({
@@ -24,15 +24,17 @@ const STATES = [
 export function HistoryPage() {
   useTitle("History");
   const { data: models = [] } = useModels();
-  const { nameOf } = useJobNames();
   const [model, setModel] = useState(ANY);
   const [state, setState] = useState<State | typeof ANY>(ANY);
   const [search, setSearch] = useState("");
-  const wanted = useDeferredValue(search.trim());
+  const wanted = useSettled(search.trim(), SEARCH_AFTER_MS);
   const [picked, setPicked] = useState<string[]>([]);
-  const query = useJobs({ model: model === ANY ? undefined : model, state: state === ANY ? undefined : state });
+  const query = useJobs({
+    model: model === ANY ? undefined : model,
+    state: state === ANY ? undefined : state,
+    search: wanted || undefined,
+  });
   const jobs = query.data?.pages.flatMap((page) => page.jobs) ?? [];
-  const shown = jobs.filter((job) => matches(job, nameOf(job), wanted));
   const toggle = (job: JobSummary) =>
     setPicked((before) => (before.includes(job.id) ? before.filter((id) => id !== job.id) : [...before, job.id]));
 
@@ -66,13 +68,13 @@ export function HistoryPage() {
       </div>
       {query.isError && <ErrorBox problem={callProblem(query.error)} onDismiss={() => void query.refetch()} />}
       <p role="status" className="sr-only">
-        {query.isPending ? "Loading" : `${shown.length} entries`}
+        {query.isPending ? "Loading" : `${jobs.length} entries`}
       </p>
       {query.isPending && !query.isError && <div className="skeleton h-96" />}
-      {query.isSuccess && shown.length === 0 && (
-        <NothingFound isFiltered={jobs.length > 0 || model !== ANY || state !== ANY} />
+      {query.isSuccess && jobs.length === 0 && (
+        <NothingFound isFiltered={wanted !== "" || model !== ANY || state !== ANY} />
       )}
-      {shown.length > 0 && <HistoryList jobs={shown} picked={picked} onToggle={toggle} />}
+      {jobs.length > 0 && <HistoryList jobs={jobs} picked={picked} onToggle={toggle} />}
       {query.hasNextPage && (
         <div className="text-center">
           <Button onClick={() => void query.fetchNextPage()} disabled={query.isFetchingNextPage}>

@@ -5,8 +5,10 @@ import { isAdvice, isComparison, isFinished, isSweep, type Job } from "../api/ty
 import { ComparisonView } from "../compare/ComparisonView";
 import { SweepView } from "../compare/SweepView";
 import { useJob, useModels } from "../hooks/queries";
-import { useTitle } from "../hooks/use-title";
 import { useJobNames } from "../hooks/use-job-names";
+import { useOutcomeTold } from "../hooks/use-outcome-told";
+import { useTitle } from "../hooks/use-title";
+import { outcome } from "../logic/outcome";
 import { modelName } from "../logic/summary";
 import { EndedView } from "../running/EndedView";
 import { JobLoading } from "../running/JobLoading";
@@ -22,7 +24,9 @@ interface JobPageProps {
 export function JobPage({ id, part }: JobPageProps) {
   const { data: job, error } = useJob(id);
   const { nameOf } = useJobNames();
+  const { data: models = [] } = useModels();
   useTitle(job ? nameOf(job) : "Job");
+  useOutcomeTold(job, job ? outcome(job, modelName(job.model_name, models)) : null);
   if (job) return <JobView job={job} part={part} />;
   if (error instanceof ApiError && error.status !== 401) return <UnknownJob error={error} />;
   return <JobLoading />;

@@ -14,6 +14,7 @@ import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { ErrorBox } from "../ui/ErrorBox";
 import { AnalyzeAnother } from "./AnalyzeAnother";
+import { ChangeQuestion } from "./ChangeQuestion";
 import { HeadlineCard } from "./HeadlineCard";
 import { JobTitle } from "./JobTitle";
 import { Terminal } from "./Terminal";
@@ -57,6 +58,7 @@ export function EndedView({ job, model }: EndedViewProps) {
             Run again
           </Button>
         )}
+        <ChangeQuestion job={job} />
         <AnalyzeAnother />
       </JobTitle>
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}

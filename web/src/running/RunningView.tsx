@@ -60,14 +60,14 @@ export function RunningView({ job, model }: RunningViewProps) {
         />
       ) : (
         <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
-          <GrowingCharts job={job} progress={progress} />
           <Terminal
             lines={progress.lines}
             startedAt={progress.startedAt}
             connection={connection}
             isRunning={!isQueued}
-            className="order-first h-72 lg:order-none lg:h-auto lg:max-h-[47rem]"
+            className="h-72 lg:h-auto lg:max-h-[47rem]"
           />
+          <GrowingCharts job={job} progress={progress} />
         </div>
       )}
     </div>

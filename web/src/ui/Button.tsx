@@ -3,7 +3,7 @@ import type { ButtonHTMLAttributes, AnchorHTMLAttributes } from "react";
 type Look = "primary" | "plain" | "danger";
 
 const BASE =
-  "inline-flex items-center justify-center gap-2 rounded-lg px-4 font-medium transition-colors disabled:cursor-not-allowed disabled:opacity-60";
+  "inline-flex print:hidden items-center justify-center gap-2 rounded-lg px-4 font-medium transition-colors aria-disabled:cursor-not-allowed aria-disabled:opacity-60";
 const LOOKS: Record<Look, string> = {
   primary: "bg-accent text-black hover:bg-[#5cffb3] font-semibold",
   plain: "border border-edge bg-transparent text-ink hover:bg-raised hover:border-soft",
@@ -13,14 +13,23 @@ const LOOKS: Record<Look, string> = {
 const SMALL = "min-h-10 text-sm";
 const LARGE = "min-h-14 text-lg";
 
+/** Disabled, it does nothing but keeps the focus, which a browser would otherwise throw to the top of the page. */
 export function Button({
   look = "plain",
   isLarge = false,
   className = "",
+  disabled = false,
+  onClick,
   ...rest
 }: ButtonHTMLAttributes<HTMLButtonElement> & { look?: Look; isLarge?: boolean }) {
   return (
-    <button type="button" className={`${BASE} ${LOOKS[look]} ${isLarge ? LARGE : SMALL} ${className}`} {...rest} />
+    <button
+      type="button"
+      aria-disabled={disabled || undefined}
+      onClick={disabled ? (event) => event.preventDefault() : onClick}
+      className={`${BASE} ${LOOKS[look]} ${isLarge ? LARGE : SMALL} ${className}`}
+      {...rest}
+    />
   );
 }
 

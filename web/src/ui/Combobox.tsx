@@ -1,17 +1,6 @@
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useId, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { exactly, grouped, matching, type Option } from "../logic/options";
 import { CheckIcon, ChevronIcon } from "./icons";
-
-export interface Option {
-  value: string;
-  label: string;
-  /** Stands at the right. */
-  detail?: string;
-  /** Stands below the label. */
-  note?: string;
-  group: string;
-  /** Found by these too. */
-  keywords?: string;
-}
 
 interface ComboboxProps {
   label: string;
@@ -19,23 +8,39 @@ interface ComboboxProps {
   value: string;
   onChange: (value: string) => void;
   placeholder?: string;
-  hint?: string;
+  hint?: ReactNode;
+  /** What is wrong with the value; stands in place of the hint. */
+  error?: ReactNode;
   /** What was typed as an option of its own, where it may be one. */
   custom?: (typed: string) => Option | null;
+  /** Whether what was typed is the value when the field is left, chosen from the list or not. */
+  keepsText?: boolean;
   /** What to say when nothing matches what was typed. */
   nothing?: (typed: string) => string;
 }
 
 /** One of many, found by typing. */
-export function Combobox({ label, options, value, onChange, placeholder, hint, custom, nothing }: ComboboxProps) {
+export function Combobox({
+  label,
+  options,
+  value,
+  onChange,
+  placeholder,
+  hint,
+  error,
+  custom,
+  keepsText = false,
+  nothing,
+}: ComboboxProps) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);
   const [typed, setTyped] = useState<string | null>(null);
   const [active, setActive] = useState(0);
   const root = useRef<HTMLDivElement>(null);
+  const input = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  const chosen = options.find((option) => option.value === value) ?? custom?.(value) ?? undefined;
-  const shown = withCustom(matching(options, typed), custom?.((typed ?? "").trim()) ?? null);
+  const chosen = exactly(options, value) ?? custom?.(value) ?? undefined;
+  const shown = withCustom(matching(options, typed ?? ""), custom?.((typed ?? "").trim()) ?? null);
 
   useEffect(() => {
     if (isOpen) list.current?.querySelector("[data-active=true]")?.scrollIntoView({ block: "nearest" });
@@ -44,12 +49,9 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
   const open = () => {
     if (isOpen) return;
     setOpen(true);
-    setActive(
-      Math.max(
-        options.findIndex((option) => option.value === value),
-        0,
-      ),
-    );
+    setActive(Math.max(chosen ? shown.indexOf(chosen) : 0, 0));
+    // What is typed next takes the place of what is there.
+    input.current?.select();
   };
   const close = () => {
     setOpen(false);
@@ -57,6 +59,14 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
   };
   const choose = (option: Option | undefined) => {
     if (option) onChange(option.value);
+    close();
+  };
+  /** The field is left: what stands in it is what is meant. */
+  const leave = () => {
+    if (keepsText && typed !== null) {
+      const meant = exactly(options, typed)?.value ?? typed.trim();
+      if (meant !== value) onChange(meant);
+    }
     close();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -69,10 +79,9 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
     } else if (event.key === "Enter" && isOpen) {
       event.preventDefault();
       if (shown.length > 0) choose(shown[active]);
+      else leave();
     } else if (event.key === "Escape" && isOpen) {
       event.preventDefault();
-      close();
-    } else if (event.key === "Tab") {
       close();
     }
   };
@@ -82,7 +91,7 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
       ref={root}
       className="relative"
       onBlur={(event) => {
-        if (!root.current?.contains(event.relatedTarget)) close();
+        if (!root.current?.contains(event.relatedTarget)) leave();
       }}
     >
       <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
@@ -90,17 +99,19 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
       </label>
       <div className="relative">
         <input
+          ref={input}
           id={id}
           role="combobox"
           aria-expanded={isOpen}
           aria-controls={isOpen ? `${id}-list` : undefined}
           aria-autocomplete="list"
           aria-activedescendant={isOpen && shown[active] ? `${id}-${shown[active].value}` : undefined}
-          aria-describedby={hint ? `${id}-hint` : undefined}
+          aria-invalid={error ? true : undefined}
+          aria-describedby={error || hint ? `${id}-hint` : undefined}
           autoComplete="off"
           spellCheck={false}
-          placeholder={isOpen && chosen ? chosen.label : placeholder}
-          value={typed ?? (isOpen ? "" : (chosen?.label ?? ""))}
+          placeholder={placeholder}
+          value={typed ?? chosen?.label ?? value}
           onClick={open}
           onKeyDown={onKeyDown}
           onChange={(event) => {
@@ -108,14 +119,14 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
             setActive(0);
             setOpen(true);
           }}
-          className="field truncate pr-10 placeholder:text-faint"
+          className={`field truncate pr-10 placeholder:text-faint ${error ? "border-bad" : ""}`}
         />
         <ChevronIcon className="pointer-events-none absolute top-1/2 right-3 size-4 -translate-y-1/2 text-faint" />
       </div>
-      {hint && (
-        <p id={`${id}-hint`} className="mt-1 text-xs text-faint">
-          {hint}
-        </p>
+      {(error || hint) && (
+        <div id={`${id}-hint`} className={`mt-1 text-xs ${error ? "text-bad-ink" : "text-faint"}`}>
+          {error ?? hint}
+        </div>
       )}
       {isOpen && (
         <div className="absolute top-[calc(1.75rem+2.75rem+0.375rem)] left-0 z-40 w-full overflow-hidden rounded-lg border border-edge bg-card shadow-2xl shadow-black">
@@ -142,7 +153,7 @@ export function Combobox({ label, options, value, onChange, placeholder, hint, c
                       id={`${id}-${option.value}`}
                       option={option}
                       isActive={option === shown[active]}
-                      isChosen={option.value === value}
+                      isChosen={option === chosen}
                       onChoose={() => choose(option)}
                       onHover={() => setActive(shown.indexOf(option))}
                     />
@@ -190,24 +201,8 @@ function ComboboxOption({ id, option, isActive, isChosen, onChoose, onHover }: C
   );
 }
 
-function matching(options: readonly Option[], typed: string | null): Option[] {
-  const words = (typed ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const found = options.filter((option) => {
-    const text = `${option.label} ${option.value} ${option.note ?? ""} ${option.keywords ?? ""}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
-  // Groups stand together, so the arrow keys must follow the same order.
-  return grouped(found).flatMap(([, members]) => members);
-}
-
 /** The typed one comes last, unless it is there already. */
 function withCustom(options: Option[], typed: Option | null): Option[] {
   const isKnown = options.some((option) => option.value === typed?.value || option.note === typed?.value);
   return typed && !isKnown ? [...options, typed] : options;
-}
-
-function grouped(options: readonly Option[]): [string, Option[]][] {
-  const groups = new Map<string, Option[]>();
-  for (const option of options) groups.set(option.group, [...(groups.get(option.group) ?? []), option]);
-  return [...groups];
 }

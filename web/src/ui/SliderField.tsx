@@ -34,7 +34,7 @@ export function SliderField({ label, unit, range, value, isWhole = false, onChan
           step={1}
           value={[toPosition(value, range)]}
           onValueChange={([position = 0]) => onChange(fromPosition(position, range, isWhole))}
-          className="relative flex h-6 min-w-0 grow touch-none items-center select-none"
+          className="relative flex print:hidden h-6 min-w-0 grow touch-none items-center select-none"
         >
           <RadixSlider.Track className="relative h-1.5 grow rounded-full bg-raised">
             <RadixSlider.Range className="absolute h-full rounded-full bg-accent" />

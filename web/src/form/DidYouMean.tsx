@@ -1,0 +1,25 @@
+import type { WrongName } from "../logic/asked-names";
+
+interface DidYouMeanProps {
+  wrong: WrongName;
+  onChoose: (value: string) => void;
+}
+
+/** A name that nothing has, and those that may have been meant, to choose from. */
+export function DidYouMean({ wrong, onChoose }: DidYouMeanProps) {
+  return (
+    <>
+      {wrong.text}
+      {wrong.near.length > 0 && " Did you mean "}
+      {wrong.near.map((option, index) => (
+        <span key={option.value}>
+          {index > 0 && (index === wrong.near.length - 1 ? " or " : ", ")}
+          <button type="button" onClick={() => onChoose(option.value)} className="min-h-6 rounded text-ink underline">
+            {option.label}
+          </button>
+        </span>
+      ))}
+      {wrong.near.length > 0 && "?"}
+    </>
+  );
+}

@@ -1,0 +1,11 @@
+import { useEffect, useState } from "react";
+
+/** A value that has stood still for a moment, so that not every letter is asked about. */
+export function useSettled<T>(value: T, afterMs: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), afterMs);
+    return () => clearTimeout(timer);
+  }, [value, afterMs]);
+  return settled;
+}
