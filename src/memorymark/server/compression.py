@@ -18,17 +18,17 @@ def compress(app: Flask) -> None:
 
     @app.after_request
     def compressed(response: Response) -> Response:
-        is_stream = response.is_streamed and not response.direct_passthrough
-        if request.path.startswith(DOCUMENTS) and response.status_code == 200 and not is_stream:
+        if response.direct_passthrough:
+            _read_file(response)
+        if response.is_streamed or response.status_code != 200:
+            return response
+        if request.path.startswith(DOCUMENTS):
             _let_keep(response)
-        if is_stream or response.status_code != 200 or not (response.mimetype or "").startswith(KINDS):
+        if response.status_code != 200 or not (response.mimetype or "").startswith(KINDS):
             return response
         response.vary.add("Accept-Encoding")
-        if request.accept_encodings["gzip"] <= 0 or response.content_encoding:
-            return response
-        response.direct_passthrough = False
         content = response.get_data()
-        if len(content) < LEAST_BYTES:
+        if request.accept_encodings["gzip"] <= 0 or len(content) < LEAST_BYTES:
             return response
         etag, _ = response.get_etag()
         # What has a tag is a file, and is asked for again.
@@ -39,9 +39,18 @@ def compress(app: Flask) -> None:
         return response
 
 
+def _read_file(response: Response) -> None:
+    """Has the content in memory, and the file closed; the files are few and short."""
+    file = response.response
+    response.direct_passthrough = False
+    response.set_data(b"".join(response.iter_encoded()))
+    close = getattr(file, "close", None)
+    if close is not None:
+        close()
+
+
 def _let_keep(response: Response) -> None:
     """The documentation may be kept, but is asked for again each time: it changes with the version."""
-    response.direct_passthrough = False
     response.cache_control.no_cache = True
     if response.get_etag()[0] is None:
         response.add_etag()
