@@ -299,3 +299,20 @@ def test_more_than_a_list_can_hold_is_refused():
     assert result.returncode == 2
     assert "'--limit'" in result.stderr
     assert "10000" in result.stderr
+
+
+def test_a_job_of_another_version_is_listed_and_costs_no_traceback(tmp_path):
+    url = f"sqlite:///{tmp_path}/history.db"
+    newer = done(id="ddd000000000")
+    with closing(Store(url)) as store:
+        store.add(done(id="aaa000000000"))
+        store.add(replace(newer, asked={"plan": [1]}, result={"options": {"kind": "plan"}}))
+
+    listed = run_here("history", MEMORYMARK_DATABASE=url)
+    shown = run_here("history", "ddd", MEMORYMARK_DATABASE=url)
+    as_json = run_here("history", "ddd", "--json", MEMORYMARK_DATABASE=url)
+
+    assert (listed.returncode, "ddd00000" in listed.stdout, "aaa00000" in listed.stdout) == (0, True, True)
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert "another version of MemoryMark wrote job ddd000000000" in shown.stderr
+    assert json.loads(as_json.stdout)["question"] == {"plan": [1]}

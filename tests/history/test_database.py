@@ -1,17 +1,22 @@
 """What goes wrong around the database: others who write, disks that are full or read-only, damage."""
 
+import json
 import sqlite3
 import threading
+import tracemalloc
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
+from alembic import command
 from records import HAPPENED, asked, done
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from disks import filled, read_only, small_disk
 from memorymark.errors import HistoryError, UnwritableError, UsageError
-from memorymark.history import Store, database
+from memorymark.history import ListedJob, Store, database, migrations
 from memorymark.server.lock import only_server
+from memorymark.units import MIB
 
 
 @pytest.fixture
@@ -204,11 +209,66 @@ def test_a_config_is_kept_once_however_often_it_is_asked_about(store):
     assert (len(configs), "architecture" in str(configs)) == (1, True)
 
 
+def test_a_list_reads_no_questions_and_no_results(tmp_path):
+    with closing(Store(f"sqlite:///{tmp_path / 'history.db'}")) as store:
+        for number in range(10):
+            large = {"model_type": "bert", "layers": [f"layer {number} {layer}" for layer in range(20_000)]}
+            store.add(pasted(large, state="done", result={"request": {}, "trials": large["layers"]}))
+        tracemalloc.start()
+        try:
+            listed = store.jobs()
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert len(listed) == 10
+    assert peak_bytes < MIB  # one of the documents takes more
+
+
+def test_a_history_of_an_earlier_release_gets_what_lists_show_and_keeps_its_configs_once(url):
+    jobs = [pasted(state="queued"), pasted(state="done", result=RESULT), asked(model="gpt2", precision="bf16")]
+    write_as_0002(url, jobs)
+
+    with closing(Store(url)) as store:
+        assert [store.job(job.id) for job in jobs] == jobs
+        assert store.jobs() == [
+            replace(ListedJob.of(job), headline=None)
+            for job in reversed(jobs)  # which they did not have
+        ]
+        assert store.answered(jobs[1].key) == jobs[1]
+        with store.connection() as connection:
+            rows = connection.execute(text("SELECT CAST(question AS TEXT), CAST(result AS TEXT) FROM jobs")).all()
+            count = connection.scalar(text("SELECT COUNT(*) FROM configs"))
+    assert ("architecture" in str(rows), count) == (False, 1)
+
+
+def write_as_0002(url, jobs):
+    """A history as the second migration left it."""
+    columns = "id origin model target state key question created_at result versions machine".split()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config = migrations._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        for job in jobs:
+            row = {
+                **vars(job),
+                "target": job.target_name,
+                "question": json.dumps(job.asked),
+                "result": json.dumps(job.result),
+                "versions": json.dumps(job.versions),
+                "machine": json.dumps(job.machine),
+            }
+            values = ", ".join(f":{name}" for name in columns)
+            connection.execute(text(f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({values})"), row)
+    engine.dispose()
+
+
 CONFIG = {"model_type": "bert", "architecture": ["x"] * 10}
 RESULT = {"request": {"config": CONFIG}, "analyses": {"a10": {"request": {"model": "m", "config": CONFIG}}}}
 
 
-def pasted(**changes):
+def pasted(config=CONFIG, **changes):
     job = asked()
-    request = {**job.asked["request"], "config": CONFIG}
+    request = {**job.asked["request"], "config": config}
     return asked(asked={**job.asked, "request": request}, **changes)

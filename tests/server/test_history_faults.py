@@ -201,6 +201,23 @@ def test_a_job_that_cannot_be_read_fails_alone(lines, newer):
     assert [one["id"] for one in client.get("/jobs").json["jobs"]] == [readable.id, job.id]
 
 
+def test_a_job_that_waits_keeps_no_config_in_memory_and_has_it_all_the_same(lines):
+    config = {"model_type": "bert", "hidden_size": 64, "labels": [f"label {number}" for number in range(50)]}
+    first = lines()
+    asked = {"config": config, "device": "cpu", "batch_size": 2}
+    job_id = create_app(first, Settings()).test_client().post("/jobs", json=asked).json["job"]["id"]
+    following = lines()
+    following._take_over()
+
+    for jobs in (first, following):
+        client, live = create_app(jobs, Settings()).test_client(), jobs._live[job_id]
+        assert "label 7" not in str(vars(live))
+        assert client.get(f"/jobs/{job_id}").json["job"]["question"]["request"]["config"] == config
+        assert client.get("/jobs").json["jobs"][0]["model_name"] == "bert config"
+        assert live.whole.question.request.config == config
+    assert client.delete(f"/jobs/{job_id}").json["job"]["question"]["request"]["config"] == config
+
+
 # What is wrong
 
 

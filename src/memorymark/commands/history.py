@@ -9,7 +9,7 @@ import typer
 from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.commands import options as o
-from memorymark.errors import UsageError
+from memorymark.errors import HistoryError, UsageError
 from memorymark.result import Result, result_from_dict
 
 if TYPE_CHECKING:
@@ -96,7 +96,12 @@ def result_of(job: Job) -> Result:
     """What a job of the history found."""
     if job.result is None:
         raise UsageError(f"job {job.id} has no result: it is {job.state}{f', {job.error}' if job.error else '.'}")
-    return result_from_dict(job.result)
+    try:
+        return result_from_dict(job.result)
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+        raise HistoryError(
+            f"another version of MemoryMark wrote job {job.id}, and this one cannot read it; update this one."
+        ) from None
 
 
 def _analysis(job: Job) -> Analysis:

@@ -24,7 +24,7 @@ from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.question import Question
 from memorymark.server.history_watch import HistoryWatch
 from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane
-from memorymark.server.live_job import LiveJob, ended, with_result
+from memorymark.server.live_job import LiveJob, Place, ended, with_result
 from memorymark.target import default_gpu_target
 
 log = logging.getLogger(__name__)
@@ -154,17 +154,17 @@ class Jobs:
     def get(self, job_id: str) -> Job | None:
         """The job with this id, as it is now."""
         live = self._live.get(job_id)
-        return live.job if live is not None else self.store.job(job_id)
+        return live.whole if live is not None else self.store.job(job_id)
 
     def position(self, job_id: str) -> int | None:
         """Its place among the jobs that wait for the same lanes; ``None`` if it does not wait."""
         with self._changed:
-            asked = next((live.question for live in self._line if live.job.id == job_id), None)
-            if asked is None:
+            place = next((live.place for live in self._line if live.job.id == job_id), None)
+            if place is None:
                 return None
-            lanes = [lane for lane in self.lanes if lane.accepts(asked)]
+            lanes = [lane for lane in self.lanes if lane.accepts(place)]
             ahead = takewhile(lambda live: live.job.id != job_id, self._line)
-            return 1 + sum(any(lane.accepts(live.question) for lane in lanes) for live in ahead)
+            return 1 + sum(any(lane.accepts(live.place) for lane in lanes) for live in ahead)
 
     def current(self, job: ListedJob) -> ListedJob:
         """The job as it is now, which may not be written yet."""
@@ -184,7 +184,8 @@ class Jobs:
         if waits:
             live.tell("error", **ended("cancelled", None, "cancelled."))
             self.finish(live)
-        return live.wait(STOP_SECONDS)
+        live.wait(STOP_SECONDS)
+        return live.whole
 
     def wait(self, job_id: str, seconds: float) -> Job | None:
         """The job as soon as it is finished, or as it is after so long."""
@@ -252,8 +253,10 @@ class Jobs:
             live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
         else:
             try:
-                self._require_permission(live.question)
-                self._require_lane(live.question)
+                question = job.question
+                self._require_permission(question)
+                self._require_lane(question)
+                live.rest()
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", error.sentence))
             except MemoryMarkError as error:
@@ -272,7 +275,7 @@ class Jobs:
             return question
         if target.device != "auto":
             self._require_lane(question)
-        elif not any(lane.accepts(question) for lane in self.lanes):
+        elif not any(lane.accepts(Place.of(question)) for lane in self.lanes):
             return replace(question, request=replace(question.request, target=default_gpu_target(target)))
         return question
 
@@ -283,7 +286,7 @@ class Jobs:
             raise NotAllowedError(f"{request.entry.id} runs code, which this service does not; see --allow-code.")
 
     def _require_lane(self, question: Question) -> None:
-        if not any(lane.accepts(question) for lane in self.lanes):
+        if not any(lane.accepts(Place.of(question)) for lane in self.lanes):
             here = ", ".join(lane.device for lane in self.lanes if lane.device)
             asked = question.request.target.device
             raise UsageError(f"there is no {asked} here, only {here}; name a GPU to predict for with --gpu.")
@@ -293,7 +296,7 @@ class Jobs:
         with self._changed:
             while not self.is_stopping:
                 for live in self._line:
-                    if lane.accepts(live.question) and not self._is_being_answered(live.job):
+                    if lane.accepts(live.place) and not self._is_being_answered(live.job):
                         self._line.remove(live)
                         lane.running = live
                         return live

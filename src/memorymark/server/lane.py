@@ -14,7 +14,7 @@ from memorymark.events import Event
 from memorymark.history import Job
 from memorymark.history.job import error_kind, suggestions_of
 from memorymark.question import Question
-from memorymark.server.live_job import LiveJob, ended
+from memorymark.server.live_job import LiveJob, Place, ended
 from memorymark.server.warm_workers import Lease, WarmWorkers
 
 log = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ class Lane(threading.Thread):
         self.running: LiveJob | None = None
         self.line: Line
 
-    def accepts(self, question: Question) -> bool:
-        """Whether a question is for this lane."""
-        target = question.request.target
-        if question.all_gpus or target.gpu is not None:
+    def accepts(self, place: Place) -> bool:
+        """Whether questions for a place are for this lane."""
+        target = place.target
+        if place.all_gpus or target.gpu is not None:
             return self.device is None
         if self.device is None or target.device == "auto":
             return self.device is not None and self.device != "cpu"
@@ -91,7 +91,7 @@ class Lane(threading.Thread):
         timer.start()
         try:
             result = engine.answer(
-                self._placed(job.question),
+                self._placed(job.whole.question),
                 time_limit_seconds=job.time_limit_seconds,
                 on_event=lambda event: _tell(job, lease, event),
                 workers=lease.of(self.workers),
@@ -125,6 +125,9 @@ class Lane(threading.Thread):
             limit = f"its limit of {job.time_limit_seconds:g} s"
             sentence = f"it took longer than {limit}; ask with a longer time_limit, if the server allows it."
             return ended("failed", "time_limit", sentence)
+        if isinstance(error, HistoryError):
+            log.warning("%s", error, extra={"job": job.job.id})
+            return ended("failed", "internal", "the history could not be read when this job was due; ask again.")
         if error.detail:
             log.warning("job failed: %s", error.detail, extra={"job": job.job.id, "lane": self.name})
         return ended("failed", error_kind(error), over_the_wall(error), suggestions_of(error))

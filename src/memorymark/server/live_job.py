@@ -7,19 +7,34 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from memorymark.errors import HistoryError, UnwritableError
 from memorymark.history import Job, JobEvent, Store
+from memorymark.history.configs import hashes_in, put_away
 from memorymark.history.job import ErrorKind, State
 from memorymark.question import Question
 from memorymark.server.warm_workers import Lease
+from memorymark.target import Target
 
 log = logging.getLogger(__name__)
 
 UNWRITTEN = "what happened to this job cannot be written to the history; the log of the service says why."
+
+
+@dataclass(frozen=True)
+class Place:
+    """What decides which lane answers a question."""
+
+    all_gpus: bool
+    target: Target
+
+    @classmethod
+    def of(cls, question: Question) -> Place:
+        """That of a question."""
+        return cls(question.all_gpus, question.request.target)
 
 
 class LiveJob:
@@ -40,9 +55,16 @@ class LiveJob:
         self.is_saved = True
 
     @cached_property
-    def question(self) -> Question:
-        """What was asked, read once; raises as the job's does."""
-        return self.job.question
+    def place(self) -> Place:
+        """Where it can be answered; raises as the job's question does."""
+        return Place.of(self.whole.question)
+
+    @property
+    def whole(self) -> Job:
+        """The job with all of its question: a config is large, and not kept in memory by whoever waits."""
+        job = self.job
+        kept = self._store.job(job.id) if hashes_in(job.asked) else None
+        return replace(job, asked=kept.asked) if kept is not None else job
 
     def add(self) -> None:
         """Writes the new job; it is not accepted before this returns."""
@@ -50,6 +72,12 @@ class LiveJob:
         self._store.add(self.job, [first])
         self._events.append(first)
         self._publish()
+        self.rest()
+
+    def rest(self) -> None:
+        """Keeps no more in memory than a job needs that waits."""
+        _ = self.place
+        self.job = replace(self.job, asked=put_away(self.job.asked)[0] or {})
 
     def resume(self) -> None:
         """Goes on with a job that an earlier server wrote."""

@@ -47,6 +47,7 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
       ) : (
         <NothingToChange advice={advice} />
       )}
+      {advice.incomplete && <NotLookedAt advice={advice} />}
       <OptionList advice={advice} selected={selected} onSelect={setSelected} />
       {option && (
         <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
@@ -93,6 +94,25 @@ function NothingToChange({ advice }: { advice: Advice }) {
         )}
       </div>
     </div>
+  );
+}
+
+/** What a lost worker kept from the advice. */
+function NotLookedAt({ advice }: { advice: Advice }) {
+  return (
+    <Card title="Incomplete: run it again">
+      <dl className="divide-y divide-line text-sm">
+        {advice.faults?.map(({ title, reason }) => (
+          <div
+            key={title + reason}
+            className="grid grid-cols-1 gap-x-6 gap-y-0.5 py-2.5 first:pt-0 last:pb-0 sm:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]"
+          >
+            <dt className="font-medium">{sentence(title)}</dt>
+            <dd className="text-soft">Could not be looked at: {reason}</dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
   );
 }
 

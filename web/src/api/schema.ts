@@ -1023,6 +1023,8 @@ export interface components {
         /**
          * Advice
          * @description What to change, the best first. The numbers at the top are those of the best option.
+         *
+         *     ``incomplete`` says that ``faults`` kept something from being looked at: asked again, the advice may be another.
          */
         Advice: {
             /** Model Name */
@@ -1063,6 +1065,16 @@ export interface components {
             options: components["schemas"]["OptionView"][];
             /** Refused */
             refused: components["schemas"]["RefusedView"][];
+            /**
+             * Incomplete
+             * @default false
+             */
+            incomplete: boolean;
+            /**
+             * Faults
+             * @default []
+             */
+            faults: components["schemas"]["FaultView"][];
             /** Margin */
             margin: number;
             usage: components["schemas"]["UsageView"];
@@ -1093,6 +1105,18 @@ export interface components {
             change: string;
             /** Cost */
             cost: string;
+        };
+        /**
+         * FaultView
+         * @description Changes that could not be looked at, or not to the end, because a worker was lost.
+         */
+        FaultView: {
+            /** Changes */
+            changes: string[];
+            /** Title */
+            title: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * OptionView

@@ -245,6 +245,12 @@ export function adviceReport(advice: Advice, model: string, when: string): strin
           : ""
       }
       ${
+        advice.faults?.length
+          ? html`<h2>Could not be looked at</h2>
+              ${listed(advice.faults.map(({ title, reason }) => [title, sentence(reason)]))}`
+          : ""
+      }
+      ${
         advice.refused.length > 0
           ? html`<h2>Looked at and left</h2>
               ${listed(advice.refused.map(({ title, why }) => [title, sentence(why)]))}`
