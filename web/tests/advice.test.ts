@@ -6,7 +6,6 @@ import { optionsCsv } from "../src/logic/csv";
 import { FIRST_DRAFT, adviceOn, adviseBody, draftErrors } from "../src/logic/draft";
 import { gain } from "../src/logic/format";
 import { adviceDetail, adviceHeadline } from "../src/logic/headline";
-import { reportOf } from "../src/logic/html-report";
 import { NOTHING_YET, advance, adviceWords, fractionAdvised } from "../src/logic/job-progress";
 import { sampleShape } from "../src/logic/sample";
 import { askedWords, isComparable, summaryWords } from "../src/logic/summary";
@@ -150,15 +149,5 @@ describe("an advice in lists and files", () => {
     expect(header).toMatch(/^title,source,gain/);
     expect(rows).toHaveLength(advice.options.length);
     expect(rows[0]).toContain('"bf16 autocast, fused optimizer, batch 316",predicted,3.02');
-  });
-  it("is an HTML file that loads nothing and has ways, costs and code", () => {
-    const report = reportOf(advice, "BERT <base>", "today");
-    expect(report).not.toMatch(/<script|src=|href=|@import|url\(/);
-    for (const text of ["3.0x faster", "today: fp32, AdamW", best.costs[0]!.cost, "BATCH_SIZE = 316", "torch.compile"]) {
-      expect(report).toContain(text);
-    }
-    expect(report).toContain("BERT &lt;base&gt;");
-    expect(reportOf(doesNotFit, "BERT", "today")).toContain("does not fit");
-    expect(reportOf(withGains(1.01), "BERT", "today")).not.toContain("BATCH_SIZE");
   });
 });

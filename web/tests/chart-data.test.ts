@@ -4,10 +4,11 @@ import {
   answerColumns,
   batchTicks,
   fastBand,
+  isFailed,
   lastTrials,
-  limitGib,
   memoryColumns,
   partsShown,
+  roomOf,
   roundTicks,
   stacked,
   thinned,
@@ -27,9 +28,8 @@ describe("chart data", () => {
   });
 
   it("stacks parts that add up to what the device holds", () => {
-    for (const column of memoryColumns(analysis.trials)) {
-      const sum =
-        PARTS.reduce((total, part) => total + (column[part.name] ?? 0), 0) + (column.whole ?? 0) + (column.failed ?? 0);
+    for (const column of memoryColumns(analysis.trials, roomOf(analysis)).filter((one) => !isFailed(one))) {
+      const sum = PARTS.reduce((total, part) => total + (column[part.name] ?? 0), 0) + (column.whole ?? 0);
       expect(sum).toBeCloseTo(column.total, 6);
     }
   });
@@ -55,9 +55,33 @@ describe("chart data", () => {
     expect(partsShown(answerColumns(analysis)).map((part) => part.name)).not.toContain("other_processes_bytes");
   });
 
-  it("draws the limit at what the allocator can have, and what is outside it", () => {
-    expect(limitGib(analysis)).toBeCloseTo(analysis.gpu_total_gb, 3);
-    expect(limitGib(changed({ breakdown: null }))).toBeCloseTo(analysis.capacity_bytes / 2 ** 30, 6);
+  it("draws what does not fit above the limit, and what fits below it", () => {
+    const room = roomOf(analysis);
+    expect(room.limit).toBe(analysis.gpu_total_gb);
+    const columns = memoryColumns(analysis.trials, room);
+    expect(columns.some(isFailed)).toBe(true);
+    for (const column of columns) {
+      if (isFailed(column)) expect(column.total).toBeGreaterThan(room.limit);
+      else expect(column.total).toBeLessThanOrEqual(room.limit + 1e-6);
+    }
+    const far = analysis.trials.map((trial) => (trial.fits ? trial : { ...trial, failure: { kind: "memory" as const, message: "", requested_bytes: 900 * 2 ** 30, free_bytes: 0 } }));
+    expect(Math.max(...memoryColumns(far, room).map((column) => column.total))).toBeLessThan(1.25 * room.limit);
+    expect(memoryColumns(far, room).find(isFailed)!.failed).toBeCloseTo(room.limit + 900, 3);
+  });
+
+  it("does not blame the memory for a launch limit", () => {
+    const limited = analysis.trials.map((trial) => (trial.fits ? trial : { ...trial, failure: { kind: "limit" as const, message: "", requested_bytes: null, free_bytes: null } }));
+    const column = memoryColumns(limited, roomOf(analysis)).find(isFailed)!;
+    expect(column.failed).toBeUndefined();
+    expect(column.refused).toBeLessThanOrEqual(analysis.gpu_total_gb + 1e-6);
+  });
+
+  it("counts under a cap only what the cap counts", () => {
+    const capped = changed({ info: { ...analysis.info, capped: true }, gpu_total_gb: analysis.capacity_bytes / 2 ** 30 });
+    for (const column of answerColumns(capped).filter((one) => !isFailed(one))) {
+      expect(column.context_bytes).toBeUndefined();
+      expect(column.total).toBeLessThanOrEqual(capped.gpu_total_gb + 1e-6);
+    }
   });
 
   it("has a point for each timed size, with its interval", () => {

@@ -10,7 +10,6 @@ import {
   questionBody,
 } from "../src/logic/draft";
 import { sampleShape } from "../src/logic/sample";
-import { waysToFit } from "../src/logic/ways-to-fit";
 import { bert, gpu, question, resnet } from "./data";
 
 const TASKS: Task[] = [
@@ -135,29 +134,5 @@ describe("asking again", () => {
       memory_gib: null,
       hours_per_run: 2,
     });
-  });
-
-  const trying = (ways: string) => `BERT base does not train within 1.00 GiB even at batch 1; try ${ways} or a larger GPU.`;
-
-  it("offers one change at a time when nothing fits", () => {
-    const sentence = trying("precision bf16, gradient_checkpointing, optimizer sgd, a shorter seq_len");
-    const ways = waysToFit(question, bert, GPUS, sentence);
-    expect(ways.map((way) => way.label)).toEqual([
-      "Mixed precision (bf16)",
-      "Gradient checkpointing",
-      "SGD",
-      "NVIDIA H100, 80 GiB",
-    ]);
-    expect(ways[0]?.body).toMatchObject({ precision: "bf16", gpu: "a10" });
-    expect(ways.at(-1)?.body).toMatchObject({ precision: "fp32", gpu: "h100" });
-  });
-
-  it("offers nothing that the service does not name", () => {
-    const labels = (sentence: string) => waysToFit(question, bert, GPUS, sentence).map((way) => way.label);
-    expect(labels("BERT base does not fit; try a larger GPU.")).toEqual(["NVIDIA H100, 80 GiB"]);
-    expect(labels(trying("a larger memory_gib"))).toEqual(["Without the memory cap", "NVIDIA H100, 80 GiB"]);
-    expect(labels(trying("lora 16"))).toEqual(["LoRA, rank 16", "NVIDIA H100, 80 GiB"]);
-    expect(labels(trying("lora 16 with precision bf16"))).toEqual(["LoRA, rank 16, and bf16", "NVIDIA H100, 80 GiB"]);
-    expect(labels(trying("precision fp16"))).toEqual(["Mixed precision (fp16)", "NVIDIA H100, 80 GiB"]);
   });
 });

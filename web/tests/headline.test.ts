@@ -6,7 +6,7 @@ import { analysis, changed } from "./data";
 describe("the headline", () => {
   it("names the batch, the speedup and what is left", () => {
     expect(analysisHeadline(analysis)).toEqual({
-      sentence: "Batch 244 trains 1.54x faster than today and leaves 2.1 GiB free",
+      sentence: "Batch 244 trains 1.54x faster than today and leaves 1.8 GiB free",
       tone: "good",
     });
   });
@@ -24,7 +24,7 @@ describe("the headline", () => {
   it("says so when today's batch does not fit", () => {
     const large = changed({ speedup: null, current_batch_size: 2000, current_waste_percent: null });
     expect(analysisHeadline(large).sentence).toBe(
-      "Today's batch 2,000 does not fit; batch 244 trains and leaves 2.1 GiB free",
+      "Today's batch 2,000 does not fit; batch 244 trains and leaves 1.8 GiB free",
     );
     expect(analysisDetail(large)).not.toContain("unused");
   });

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { JobEvent } from "../src/api/types";
-import { growingLimitGib, limitGib } from "../src/logic/chart-data";
 import { GIB } from "../src/logic/format";
 import { NOTHING_YET, advance, fractionDone } from "../src/logic/job-progress";
-import { analysis, events } from "./data";
+import { events } from "./data";
 
 describe("the progress of a job", () => {
   it("collects trials and lines from its events", () => {
@@ -14,16 +13,21 @@ describe("the progress of a job", () => {
     expect(progress.lines.find((line) => line.mark === "fails")?.text).toContain("out of memory");
   });
 
-  it("knows what the search keeps within", () => {
+  it("knows the memory of the GPU as soon as the search begins", () => {
     const stage = (id: number, data: object): JobEvent => ({ id, event: "stage", at: "", data: { message: "", ...data } });
-    const within = stage(1, { stage: "search", capacity_bytes: 20 * GIB });
+    const within = stage(1, { stage: "search", capacity_bytes: 20 * GIB, target_bytes: 22 * GIB });
     const progress = advance(NOTHING_YET, [within, stage(2, { stage: "throughput" })]);
-    expect(progress.capacityBytes).toBe(20 * GIB);
-    expect(growingLimitGib(progress.capacityBytes, [])).toBe(20);
-    const trials = analysis.trials.filter((trial) => trial.breakdown);
-    const capacity = analysis.capacity_bytes;
-    expect(growingLimitGib(capacity, trials)).toBeCloseTo(limitGib(analysis), 6);
-    expect(growingLimitGib(null, trials)).toBeNull();
+    expect(progress.targetBytes).toBe(22 * GIB);
+  });
+
+  it("goes on while ways to fit are checked", () => {
+    const stages = ["start", "search", "suggest", "suggest", "suggest"].map(
+      (stage, index): JobEvent => ({ id: index + 2, event: "stage", at: "", data: { stage, message: "" } }),
+    );
+    const running: JobEvent = { id: 1, event: "state", at: "", data: { state: "running" } };
+    const done = stages.map((_, index) => fractionDone(advance(NOTHING_YET, [running, ...stages.slice(0, index + 1)]), 0, null));
+    expect(done).toEqual([...done].sort((a, b) => a - b));
+    expect(done.at(-1)).toBeLessThan(1);
   });
 
   it("is the same whether events come one by one or at once", () => {

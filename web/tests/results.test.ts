@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Contender, JobSummary } from "../src/api/types";
-import { comparisonRows } from "../src/logic/comparison-rows";
-import { analysisReport, escaped } from "../src/logic/html-report";
+import { comparisonRows, incomparableWords } from "../src/logic/comparison-rows";
 import { ranked } from "../src/logic/ranking";
 import { link, parseRoute } from "../src/logic/route";
 import { fromPosition, POSITIONS, toPosition } from "../src/logic/slider-scale";
@@ -43,19 +42,21 @@ describe("results side by side", () => {
     expect(row("$ per million samples").cells.map((cell) => cell.text)).toEqual(["$1.35", "–"]);
     expect(row("$ per million samples").best).toBeNull();
   });
-});
 
-describe("the HTML report", () => {
-  const report = analysisReport(analysis, "BERT <base>", "today");
-  it("is one file that loads nothing", () => {
-    expect(report).not.toMatch(/<script|src=|href=|@import|url\(/);
-    expect(report).toContain("1.54x faster");
-    expect(report).toContain("<svg");
-  });
-  it("escapes what it is given", () => {
-    expect(report).toContain("BERT &lt;base&gt;");
-    expect(report).not.toContain("BERT <base>");
-    expect(escaped(`<&"'>`)).toBe("&lt;&amp;&quot;&#39;&gt;");
+  it("ranks nothing that is counted in samples of different kinds, and says so", () => {
+    const images = changed({ sample: "224x224 pixels", max_batch_size: 999, price: analysis.price });
+    const faster = { ...images, trials: images.trials.map((trial) => ({ ...trial, samples_per_second: trial.samples_per_second && 9 * trial.samples_per_second })) };
+    const rows = comparisonRows([analysis, faster]);
+    for (const name of ["Maximum batch", "Samples per second there", "$ per million samples"]) {
+      const row = rows.find((one) => one.name === name)!;
+      expect(row.best).toBeNull();
+      expect(row.cells.map((cell) => cell.share)).toEqual([null, null]);
+    }
+    expect(incomparableWords([analysis, faster])).toBe(
+      "Samples differ (128 tokens; 224x224 pixels), so batches, samples per second and cost per sample cannot be compared.",
+    );
+    expect(incomparableWords([analysis, analysis])).toBeNull();
+    expect(comparisonRows([analysis, { ...faster, sample: analysis.sample }]).find((one) => one.name === "Samples per second there")!.best).toBe(1);
   });
 });
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -15,7 +16,9 @@ from memorymark.catalog import GpuEntry, all_gpus, find_gpu
 from memorymark.devices.here import gpu_here
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError
 from memorymark.events import OnEvent, StageStarted, ignore
-from memorymark.probe import Probe
+from memorymark.probe import Probe, ProbeInfo
+from memorymark.probe.local import LocalProbe
+from memorymark.probe.remote import RemoteProbe
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.search import NO_LIMIT
@@ -153,25 +156,27 @@ class _Suggesting:
             return None
         title = ", ".join(CHANGES[change].title for change in changes)
         cap_bytes = None if names_gpu else request.target.memory_cap_bytes
-        opened: Any = None
         try:
-            for gpu in gpus:
-                key = _trace_key(request, gpu)
-                if self._is_spent and key not in (self._already, *self._traced):
-                    return None
-                self._on_event(StageStarted("suggest", f"checking {' on the '.join(filter(None, (title, gpu.name)))}"))
-                target = Target(gpu=gpu.id, memory_cap_bytes=cap_bytes)
-                if opened is None:
-                    opened = self._site.open(replace(request, target=target), predict_without_gpu=True)
-                    opened.__enter__()
-                else:
-                    opened.retarget(gpu.id)
-                self._traced |= {key} - {self._already}
-                if self._info is None:
-                    self._info, self._facts = opened.info, facts_of(opened.info)
-                found = self._largest(opened)
-                if found is not None:
-                    return self._suggestion(request, title, gpu if names_gpu else None, *found)
+            with ExitStack() as stack:
+                probe: LocalProbe | RemoteProbe | None = None
+                for gpu in gpus:
+                    key = _trace_key(request, gpu)
+                    if self._is_spent and key not in (self._already, *self._traced):
+                        return None
+                    where = " on the ".join(filter(None, (title, gpu.name)))
+                    self._on_event(StageStarted("suggest", f"checking {where}"))
+                    if probe is None:
+                        target = Target(gpu=gpu.id, memory_cap_bytes=cap_bytes)
+                        opened = self._site.open(replace(request, target=target), predict_without_gpu=True)
+                        stack.enter_context(opened)
+                        probe = opened
+                    else:
+                        probe.retarget(gpu.id)
+                    self._traced |= {key} - {self._already}
+                    self._know(probe.info)
+                    found = self._largest(probe)
+                    if found is not None:
+                        return self._suggestion(request, title, gpu if names_gpu else None, *found)
         except StoppedError:
             raise
         except MemoryMarkError:
@@ -180,10 +185,11 @@ class _Suggesting:
             if self._site.workload is None:
                 raise
             return None  # in this process, what a worker would have crashed with
-        finally:
-            if opened is not None:
-                opened.__exit__(None, None, None)
         return None
+
+    def _know(self, info: ProbeInfo) -> None:
+        if self._info is None:
+            self._info, self._facts = info, facts_of(info)
 
     def _largest(self, probe: Probe) -> tuple[int, int, int] | None:
         """The largest batch, what the GPU holds then and has in all; ``None`` if no batch keeps the margin."""

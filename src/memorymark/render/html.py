@@ -9,6 +9,7 @@ from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
+from memorymark.render.html_charts import BLUE, COLORS, GREEN, RED, memory_chart, throughput_chart
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
@@ -33,8 +34,7 @@ from memorymark.trial import Breakdown, Trial
 from memorymark.units import format_bytes, format_rate, format_usd
 from memorymark.version import __version__
 
-RED, GREEN, BLUE, GREY = "#c62828", "#2e7d32", "#1565c0", "#8888"
-COLORS = ("#1565c0", "#6a1b9a", "#00838f", "#2e7d32", "#ef6c00", "#9e9d24", "#757575", "#bdbdbd")
+GREY = "#8888"
 # Colours of text and lines come from the page, so that it reads as well on a dark one.
 STYLE = """
 .mm{font:14px/1.5 system-ui,sans-serif;max-width:60em}
@@ -46,18 +46,31 @@ STYLE = """
 .mm td,.mm th{padding:.15em .9em .15em 0;text-align:left;font-weight:normal;border:0;background:none}
 .mm th{opacity:.7}
 .mm .n{text-align:right;font-variant-numeric:tabular-nums}
-.mm .bar{display:flex;height:1em;width:16em;background:#8883;border-radius:2px;overflow:hidden}
+.mm .bar{display:flex;height:1em;width:10em;background:#8883;border-radius:2px;overflow:hidden}
 .mm .bar i{display:block;height:100%}
-.mm .charts{display:flex;flex-wrap:wrap;gap:1.5em}
-.mm svg{overflow:visible}
+.mm .charts{display:flex;flex-wrap:wrap;gap:1em 2em}
+.mm figure{margin:.8em 0 0;flex:1 1 22em;max-width:34em}
+.mm figcaption{font-size:.9em;opacity:.7}
+.mm svg{display:block;width:100%;height:auto}
 .mm details{margin:.6em 0}
+.mm pre{white-space:pre-wrap;overflow-wrap:anywhere}
+@media screen{.mm .wide{overflow-x:auto}}
+@media print{
+.mm{max-width:none;font-size:11px;-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.mm td,.mm th{padding-right:.6em}
+.mm tr,.mm figure,.mm h3{break-inside:avoid}
+.mm h3{break-after:avoid}
+.mm .bar{width:7em}
+}
 """
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
-<style>:root{{color-scheme:light dark}}body{{margin:2em}}</style>
+<style>:root{{color-scheme:light dark}}body{{margin:2em}}
+@media(max-width:40em){{body{{margin:1em}}}}
+@page{{margin:1.5cm}}@media print{{:root{{color-scheme:light}}body{{margin:0}}}}</style>
 {fragment}
 <p class="mm note" style="opacity:.7">MemoryMark {version}</p>
 </html>
@@ -99,11 +112,7 @@ def _analysis(result: Analysis) -> str:
         *([("saves", *map(escape, saves))] if saves else []),
     ]
     timed = [trial for trial in result.curve if trial.samples_per_second]
-    marks = {result.current_batch_size: RED, result.max_batch_size: GREEN, **({best.batch_size: BLUE} if best else {})}
-    speed = [(t.batch_size, t.samples_per_second or 0.0) for t in timed]
-    memory = [(t.batch_size, t.peak_reserved_bytes / 2**30) for t in timed]
-    charts = _chart("samples/s by batch size", speed, marks)
-    charts += _chart("GiB reserved by batch size", memory, marks, limit=result.info.capacity_bytes / 2**30)
+    charts = memory_chart(result) + throughput_chart(result) if timed else ""
     legend = ("today", RED), ("recommended", BLUE), ("maximum", GREEN)
     return "".join(
         [
@@ -111,6 +120,7 @@ def _analysis(result: Analysis) -> str:
             _table(_memory_rows(result)),
             _table(sizes),
             f'<div class="charts">{charts}</div>' + _legend(legend) if timed else "",
+            _trials(result, timed),
             _parts(f"At the maximum, batch {result.max_batch_size}", result.maximum.breakdown),
             _code(result.code),
             _notes(notes(result)),
@@ -119,15 +129,48 @@ def _analysis(result: Analysis) -> str:
 
 
 def _memory_rows(result: Analysis) -> Iterable[Sequence[str]]:
-    total = result.target_bytes
-    for label, trial, color in (("today", result.current, RED), ("maximum", result.maximum, GREEN)):
+    """Bars of today's batch, the recommended and the largest, all of what the GPU holds at the peak."""
+    total, best = result.target_bytes, result.recommended
+    rows: list[tuple[str, Trial | None, str, str]] = [("today", result.current, RED, "wasted")]
+    if best is not None and best.batch_size != result.max_batch_size:
+        rows.append(("<b>recommended</b>", best, BLUE, "used"))
+    is_best = best is not None and best.batch_size == result.max_batch_size
+    rows.append(("maximum, <b>recommended</b>" if is_best else "maximum", result.maximum, GREEN, "used"))
+    for label, trial, color, word in rows:
         if trial is None or not trial.fits:
             yield label, f"batch {result.current_batch_size}", escape(why_not_timed(result)), ""
             continue
         waste = result.waste(trial)
         used = f"{format_bytes(total - waste.unused_bytes)} of {format_bytes(total)}"
-        share = about_waste(result) if label == "today" else f"{100 - 100 * waste.fraction:.1f} % used"
-        yield label, f"batch {trial.batch_size}", _bar([(1 - waste.fraction, color)]), f"{used}, {share}"
+        share = about_waste(result) if word == "wasted" else f"{100 - 100 * waste.fraction:.1f} % used"
+        bar = _bar([(1 - waste.fraction, color)])
+        yield label, f"batch {trial.batch_size}", bar, f"{used}, {share}"
+
+
+def _trials(result: Analysis, timed: Sequence[Trial]) -> str:
+    """The batches that were timed, a row for each."""
+    rows = []
+    for trial in timed:
+        marks = {
+            "today": trial.batch_size == result.current_batch_size,
+            "recommended": trial == result.recommended,
+            "maximum": trial.batch_size == result.max_batch_size,
+            "thrashing": trial.batch_size in result.thrashing,
+        }
+        speed = (trial.intervals or {}).get("samples_per_second")
+        rows.append(
+            (
+                str(trial.batch_size),
+                format_bytes(result.info.held_bytes(trial)),
+                format_bytes(trial.peak_allocated_bytes),
+                format_rate(trial.samples_per_second or 0.0),
+                f"{format_rate(speed[0])} to {format_rate(speed[1])}" if speed else "",
+                ", ".join(name for name, is_one in marks.items() if is_one),
+            )
+        )
+    held = "reserved" if result.info.capped else "GPU memory"
+    head = ("batch", held, "of it allocated", "samples/s", "between" if result.source == "predicted" else "", "")
+    return "<h3>Batches that were timed</h3>" + _table(rows, head) if rows else ""
 
 
 def _trial(trial: Trial) -> str:
@@ -218,7 +261,7 @@ def _advice(result: Advice) -> str:
                 _bar([((gain or 0.0) / top, GREEN if option == result.best else BLUE)]) if gain else "",
                 escape(option.title),
                 format_rate(option.samples_per_second),
-                format_bytes(option.trial.peak_allocated_bytes),
+                format_bytes(result.info.held_bytes(option.trial)),
                 format_usd(cost) if cost is not None else "",
                 f"{option.source}{beside}",
             )
@@ -230,7 +273,7 @@ def _advice(result: Advice) -> str:
     refused = _table([(escape(one.title), escape(one.why)) for one in result.refused])
     left = f"<details><summary>Looked at and left</summary>{refused}</details>" if result.refused else ""
     title = _heading(*heading(result.request, result.info, result.info.source))
-    head = ("gain", "", "change", "samples/s", "memory", "$/million", "")
+    head = ("gain", "", "change", "samples/s", "GPU memory", "$/million", "")
     verdict = f"<p><b>{escape(result.verdict)}</b></p>"
     verdict += "".join(f"<p>{escape(sentence)}</p>" for sentence in about_faults(result))
     return "".join([title, verdict, _table(rows, head), costs, rate, codes, left, _notes(advice_notes(result))])
@@ -252,7 +295,7 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     """Cells are HTML already; what looks like a number stands to the right."""
     titles = f"<tr>{''.join(f'<th>{escape(title)}</th>' for title in head)}</tr>" if head else ""
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table>{titles}{body}</table>"
+    return f'<div class="wide"><table>{titles}{body}</table></div>'
 
 
 def _cell(text: str) -> str:
@@ -273,42 +316,6 @@ def _parts(title: str, breakdown: Breakdown | None) -> str:
     rows = [(_dot(color) + escape(label), format_bytes(size)) for label, size, color in colored]
     rows.append(("<b>all that the device holds</b>", f"<b>{format_bytes(breakdown.total_bytes)}</b>"))
     return f"<h3>{escape(title)}</h3>{bar}{_table(rows)}"
-
-
-def _chart(title: str, points: list[tuple[int, float]], marks: dict[int, str], limit: float | None = None) -> str:
-    """A curve over batch sizes as SVG, from zero; marked sizes have dots of their own colour."""
-    if not points:
-        return ""
-    width, height = 300, 120
-    right, top = max(x for x, _ in points), max(*(y for _, y in points), limit or 0.0) or 1.0
-
-    def place(x: float, y: float) -> str:
-        return f"{width * x / right:.1f},{height - height * y / top:.1f}"
-
-    line = " ".join(place(x, y) for x, y in points)
-    dots = "".join(_circle(place(x, y), marks.get(x, "currentColor"), 4 if x in marks else 2) for x, y in points)
-    cap = ""
-    if limit is not None:
-        left_end, right_end = place(0, limit).split(","), place(right, limit).split(",")
-        cap = (
-            f'<line x1="{left_end[0]}" y1="{left_end[1]}" x2="{right_end[0]}" y2="{right_end[1]}" '
-            'stroke="currentColor" stroke-dasharray="4 3" opacity=".5"/>'
-        )
-    axes = f'<path d="M0,0 V{height} H{width}" fill="none" stroke="currentColor" opacity=".4"/>'
-    words = (
-        f'<text x="4" y="-6">{escape(title)}, up to {top:,.4g}</text>'
-        f'<text x="{width}" y="{height + 15}" text-anchor="end">batch {right}</text>'
-    )
-    return (
-        f'<svg width="{width + 20}" height="{height + 42}" viewBox="-8 -22 {width + 20} {height + 42}" '
-        f'font-size="11" fill="currentColor" role="img">{axes}{cap}'
-        f'<polyline points="{line}" fill="none" stroke="{BLUE}" stroke-width="2"/>{dots}{words}</svg>'
-    )
-
-
-def _circle(place: str, color: str, radius: int) -> str:
-    x, y = place.split(",")
-    return f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{color}"/>'
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> str:

@@ -47,7 +47,7 @@ def _describe(trial: Trial) -> str:
     mark = "[green]✓[/green]" if trial.fits else "[red]✗[/red]"
     words = [f"{mark} batch {trial.batch_size:<6}"]
     if trial.fits:
-        words.append(f"{format_bytes(trial.peak_allocated_bytes):>12}")
+        words.append(f"{format_bytes(trial.device_bytes):>12}")
         if trial.samples_per_second:
             words.append(f"{format_rate(trial.samples_per_second):>10} samples/s")
         if trial.allocator_retries:

@@ -210,6 +210,14 @@ class JobsQuery(BaseModel):
     before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one of this id.")
 
 
+class ReportQuery(BaseModel):
+    """What to report."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    part: str | None = Field(None, max_length=LONGEST_NAME, description="One GPU, or one length, of several.")
+
+
 class EventsQuery(BaseModel):
     """Which events to send."""
 

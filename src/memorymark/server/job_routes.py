@@ -11,6 +11,8 @@ from werkzeug.exceptions import NotFound
 from memorymark.errors import StoppedError
 from memorymark.history import Job, views
 from memorymark.models.names import read_name, short_id
+from memorymark.render.html import page
+from memorymark.result import Result, result_from_dict
 from memorymark.server import bodies, schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
@@ -20,6 +22,8 @@ from memorymark.server.metrics import Metrics
 from memorymark.server.routes import GUARDED, JOBS, WORK, answers
 
 STREAM = "text/event-stream"
+HTML = "text/html; charset=utf-8"
+PAGE: dict[str, Any] = {"description": "OK", "content": {"text/html": {"schema": {"type": "string"}}}}
 T = TypeVar("T")
 
 
@@ -135,6 +139,21 @@ def add_job_routes(
         return success(reused=False, job=shown(left(Work(lambda: jobs.cancel(job.id))) or job, None))
 
     @app.get(
+        "/jobs/<job_id>/report",
+        tags=[JOBS],
+        responses=answers(404, 503, ok=PAGE),
+        summary="The result of a job as an HTML page to keep or send",
+        **GUARDED,
+    )
+    def report(path: bodies.JobPath, query: bodies.ReportQuery) -> Response:
+        job = existing(path.job_id)
+        result = _part(job, query.part)
+        named = f"memorymark-{job.id}.html"  # to be kept: it is not for this origin to show
+        return Response(
+            page(result), content_type=HTML, headers={"Content-Disposition": f"attachment; filename={named}"}
+        )
+
+    @app.get(
         "/jobs/<job_id>/events",
         tags=[JOBS],
         responses=answers(404, 429, 503, ok=schemas.EventsAnswer, empty=None),
@@ -161,6 +180,16 @@ def add_job_routes(
 def shown(job: Job, position: int | None) -> dict[str, Any]:
     """A job with all there is to know, in the words of HTTP."""
     return in_http_terms(views.whole(job, position))
+
+
+def _part(job: Job, part: str | None) -> Result:
+    """The result of a job, or the analysis of one GPU or one length in it."""
+    if job.result is None:
+        raise NotFound("this job has no result to report.")
+    document = job.result if part is None else (job.result.get("analyses") or {}).get(part)
+    if document is None:
+        raise NotFound("the result of this job has no such part; leave it out for the whole.")
+    return result_from_dict(document)
 
 
 def _last_event_id() -> int:

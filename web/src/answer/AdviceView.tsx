@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Advice, Job } from "../api/types";
 import { batchWords, todayTrial } from "../logic/advice";
+import { heldBytes } from "../logic/analysis";
 import { snippets } from "../logic/code-snippets";
 import { bytes, perSecond } from "../logic/format";
 import { adviceDetail, adviceHeadline } from "../logic/headline";
@@ -62,7 +63,7 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
       {advice.refused.length > 0 && <LookedAtAndLeft advice={advice} />}
       <HowFound job={job} result={advice} />
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <ExportButtons job={job} result={advice} model={model} />
+        <ExportButtons job={job} result={advice} />
         <RunAgain job={job} />
       </div>
     </div>
@@ -89,7 +90,7 @@ function NothingToChange({ advice }: { advice: Advice }) {
           <p className="mt-5 flex flex-wrap gap-x-10 gap-y-3">
             <NamedNumber name="batch today" value={batchWords(advice.current_batch_size, advice.recipe)} />
             <NamedNumber name="samples per second" value={perSecond(today.samples_per_second ?? 0)} />
-            <NamedNumber name="memory" value={bytes(today.peak_allocated_bytes)} />
+            <NamedNumber name="GPU memory" value={bytes(heldBytes(advice.info, today))} />
           </p>
         )}
       </div>

@@ -1,7 +1,8 @@
 import { useState } from "react";
 import type { Analysis, Job } from "../api/types";
 import { MemoryChart, ThroughputChart } from "../charts/lazy";
-import { answerColumns, limitGib, throughputPoints } from "../logic/chart-data";
+import { answerColumns, throughputPoints } from "../logic/chart-data";
+import { learningRateHint, memoryWords } from "../logic/analysis";
 import { snippets } from "../logic/code-snippets";
 import { adviceOn } from "../logic/draft";
 import { count } from "../logic/format";
@@ -29,12 +30,12 @@ interface AnalysisViewProps {
   job: Job;
   analysis: Analysis;
   model: string;
-  /** One of several analyses of a job, opened from their table. */
-  isPart?: boolean;
+  /** Which of several analyses of a job it is, opened from their table: a GPU, or a length. */
+  part?: string | null;
 }
 
 /** The answer. */
-export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisViewProps) {
+export function AnalysisView({ job, analysis, model, part = null }: AnalysisViewProps) {
   const [cost, setCost] = useState<CostInput>(() => costOf(analysis));
   const batchSize = analysis.recommended_batch_size ?? analysis.max_batch_size;
   return (
@@ -47,7 +48,7 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
         source={analysis.source}
         isSmall={analysis.small}
       >
-        {isPart ? (
+        {part ? (
           <LinkButton href={link.job(job.id)}>Back to all</LinkButton>
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
@@ -63,8 +64,8 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
       </div>
       <StatCards analysis={analysis} cost={cost} />
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
-        <Card title="Memory by batch size" note="GiB that the device holds at the peak of a step.">
-          <MemoryChart columns={answerColumns(analysis)} limit={limitGib(analysis)} limitName="All there is" />
+        <Card title="Memory by batch size" note={memoryWords(analysis)}>
+          <MemoryChart columns={answerColumns(analysis)} limit={analysis.gpu_total_gb} limitName="All there is" />
         </Card>
         <Card title="Throughput by batch size" note="Training samples per second.">
           <ThroughputChart
@@ -82,15 +83,15 @@ export function AnalysisView({ job, analysis, model, isPart = false }: AnalysisV
             title={`Use batch ${count(batchSize)}`}
             snippets={snippets(analysis.code)}
             batchSize={batchSize}
-            hint="A much larger batch often wants a higher learning rate."
+            hint={learningRateHint(analysis.current_batch_size, batchSize) ?? undefined}
           />
         )}
       </div>
       <CostCalculator analysis={analysis} cost={cost} onChange={setCost} />
       <HowFound job={job} result={analysis} />
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <ExportButtons job={job} result={analysis} model={model} />
-        {!isPart && <RunAgain job={job} />}
+        <ExportButtons job={job} result={analysis} part={part ?? undefined} />
+        {!part && <RunAgain job={job} />}
       </div>
     </div>
   );

@@ -1,5 +1,5 @@
 import type { Analysis } from "../api/types";
-import { currentTrial, recommendedTrial } from "../logic/analysis";
+import { currentTrial, recommendedTrial, whySmaller } from "../logic/analysis";
 import { count, perSecond, short } from "../logic/format";
 import { Card } from "../ui/Card";
 
@@ -17,7 +17,7 @@ export function BatchSizes({ analysis }: { analysis: Analysis }) {
           size={analysis.recommended_batch_size}
           note={
             best
-              ? speedWords(best.samples_per_second)
+              ? [speedWords(best.samples_per_second), whySmaller(analysis)].filter(Boolean).join(". ")
               : `None keeps ${short(100 * analysis.margin)} % of the memory free`
           }
           isBest

@@ -1,23 +1,27 @@
+import { useMutation } from "@tanstack/react-query";
+import { api } from "../api/client";
 import { isAdvice, isComparison, isSweep, type Job, type Result } from "../api/types";
 import { gpusCsv, lengthsCsv, optionsCsv, trialsCsv } from "../logic/csv";
-import { when } from "../logic/format";
+import { callProblem } from "../logic/problems";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
+import { ErrorBox } from "../ui/ErrorBox";
 import { DownloadIcon } from "../ui/icons";
 
 interface ExportButtonsProps {
   job: Job;
   result: Result;
-  model: string;
+  /** One GPU of a comparison, or one length of a sweep. */
+  part?: string;
 }
 
 /** The result as files, and its link. */
-export function ExportButtons({ job, result, model }: ExportButtonsProps) {
+export function ExportButtons({ job, result, part }: ExportButtonsProps) {
   const name = `memorymark-${job.model_name.replace(/[^\w.-]+/g, "-")}-${job.id}`;
-  const saveReport = async () => {
-    const report = await import("../logic/html-report");
-    save(`${name}.html`, "text/html", report.reportOf(result, model, when(job.created_at)));
-  };
+  const report = useMutation({
+    mutationFn: () => api.report(job.id, part),
+    onSuccess: (page) => save(`${name}.html`, "text/html", page),
+  });
   return (
     <div className="flex flex-wrap gap-2">
       <ExportButton
@@ -25,7 +29,8 @@ export function ExportButtons({ job, result, model }: ExportButtonsProps) {
         onClick={() => save(`${name}.json`, "application/json", JSON.stringify(result, null, 2))}
       />
       <ExportButton label="CSV" onClick={() => save(`${name}.csv`, "text/csv", csvOf(result))} />
-      <ExportButton label="HTML report" onClick={() => void saveReport()} />
+      <ExportButton label="HTML report" onClick={() => report.mutate()} />
+      {report.isError && <ErrorBox problem={callProblem(report.error)} onDismiss={report.reset} />}
       <CopyButton text={window.location.href} label="Copy link" />
     </div>
   );

@@ -16,7 +16,9 @@ export function HowFound({ job, result }: { job: Job; result: Analysis | Advice 
     ["Source", sourceWords(result)],
     [
       "Memory",
-      `${bytes(info.capacity_bytes)} for the allocator${info.capped ? ", capped" : ""}; ${percent(100 * result.margin, 0)} of it kept free`,
+      info.capped
+        ? `${bytes(info.capacity_bytes)} for the allocator, capped; ${percent(100 * result.margin, 0)} of it kept free`
+        : `${bytes(info.total_bytes)} in all, ${bytes(info.capacity_bytes)} of it for the allocator; ${percent(100 * result.margin, 0)} of that kept free`,
     ],
     [
       "Model",

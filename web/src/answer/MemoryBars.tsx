@@ -1,78 +1,93 @@
-import type { Analysis } from "../api/types";
-import { currentTrial, efficiencyPercent } from "../logic/analysis";
-import { GIB, bytes, count, percent } from "../logic/format";
+import type { Analysis, Trial } from "../api/types";
+import { currentTrial, maximumTrial, memoryUse, memoryWords, recommendedTrial } from "../logic/analysis";
+import { bytes, count, percent } from "../logic/format";
 import { Card } from "../ui/Card";
 
-/** Red: what today's batch uses, and wastes. Green: what the largest batch uses. */
+/** Red: what today's batch uses, and wastes. Green: the recommended batch, and the largest where that is another. */
 export function MemoryBars({ analysis }: { analysis: Analysis }) {
-  const total = analysis.gpu_total_gb * GIB;
-  const isTried = currentTrial(analysis) !== null;
-  const waste = analysis.current_waste_percent;
-  const efficiency = efficiencyPercent(analysis);
-  const why = analysis.current_batch_size > analysis.max_batch_size ? "Does not fit" : "Was not tried";
+  const now = currentTrial(analysis);
+  const best = recommendedTrial(analysis);
+  const most = maximumTrial(analysis);
+  const isSame = analysis.recommended_batch_size === analysis.max_batch_size;
   return (
-    <Card title="Memory" note={`Of the ${bytes(total, 1)} that training can have.`}>
-      <div className="space-y-6">
-        {isTried && waste !== null ? (
-          <MemoryBar
-            name="Today"
-            batch={analysis.current_batch_size}
-            verdict={`${percent(waste)} wasted`}
-            usedPercent={100 - waste}
-            words={`${bytes((total * (100 - waste)) / 100)} used, ${bytes((analysis.current_waste_gb ?? 0) * GIB)} wasted`}
-            isGood={false}
-          />
+    <Card title="Memory" note={memoryWords(analysis)}>
+      <div className="space-y-5">
+        {now ? (
+          <UseBar analysis={analysis} trial={now} name="Today" look="today" />
         ) : (
-          <MemoryBar
-            name="Today"
-            batch={analysis.current_batch_size}
-            verdict={why}
-            usedPercent={0}
-            words={`${why} in this memory`}
-            isGood={false}
+          <NoBar batch={analysis.current_batch_size} isTooLarge={analysis.current_batch_size > analysis.max_batch_size} />
+        )}
+        {best && !isSame && <UseBar analysis={analysis} trial={best} name="Recommended" look="recommended" />}
+        {most && (
+          <UseBar
+            analysis={analysis}
+            trial={most}
+            name={isSame ? "Recommended, and the maximum" : "Maximum"}
+            look={isSame ? "recommended" : "maximum"}
           />
         )}
-        <MemoryBar
-          name="Maximum"
-          batch={analysis.max_batch_size}
-          verdict={`${percent(efficiency)} efficient`}
-          usedPercent={efficiency}
-          words={`${bytes((total * efficiency) / 100)} used, ${bytes(analysis.waste_gb * GIB)} left`}
-          isGood
-        />
       </div>
     </Card>
   );
 }
 
-interface MemoryBarProps {
+type Look = "today" | "recommended" | "maximum";
+
+const LOOKS: Record<Look, { track: string; fill: string; verdict: string }> = {
+  today: {
+    track: "h-8 bg-[repeating-linear-gradient(135deg,#3a1717_0_6px,#2a1414_6px_12px)]",
+    fill: "bg-bad",
+    verdict: "text-lg font-semibold text-bad-ink",
+  },
+  recommended: { track: "h-8 bg-raised", fill: "bg-accent", verdict: "text-lg font-semibold text-accent" },
+  maximum: { track: "h-3 bg-raised", fill: "bg-accent/60", verdict: "text-soft" },
+};
+
+interface UseBarProps {
+  analysis: Analysis;
+  trial: Trial;
   name: string;
-  batch: number;
-  verdict: string;
-  usedPercent: number;
-  words: string;
-  isGood: boolean;
+  look: Look;
 }
 
-function MemoryBar({ name, batch, verdict, usedPercent, words, isGood }: MemoryBarProps) {
+function UseBar({ analysis, trial, name, look }: UseBarProps) {
+  const use = memoryUse(analysis, trial);
+  const words = {
+    today: `${percent(use.leftPercent)} wasted`,
+    recommended: `${percent(use.usedPercent)} used`,
+    maximum: `${percent(use.usedPercent)} efficient`,
+  };
   return (
     <div>
-      <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-4">
-        <p className="font-medium">
-          {name} <span className="text-soft">batch {count(batch)}</span>
-        </p>
-        <p className={`text-lg font-semibold tabular-nums ${isGood ? "text-accent" : "text-bad-ink"}`}>{verdict}</p>
+      <Title name={name} batch={trial.batch_size} verdict={words[look]} look={look} />
+      <div aria-hidden="true" className={`overflow-hidden rounded-md ${LOOKS[look].track}`}>
+        <div className={`arrives h-full rounded-md ${LOOKS[look].fill}`} style={{ width: `${use.usedPercent}%` }} />
       </div>
-      <div
-        aria-hidden="true"
-        className={`h-8 overflow-hidden rounded-md ${isGood ? "bg-raised" : "bg-[repeating-linear-gradient(135deg,#3a1717_0_6px,#2a1414_6px_12px)]"}`}
-      >
-        <div
-          className={`arrives h-full rounded-md ${isGood ? "bg-accent" : "bg-bad"}`}
-          style={{ width: `${Math.max(usedPercent, 0)}%` }}
-        />
-      </div>
-      <p className="mt-1.5 text-sm text-soft tabular-nums">{words}</p>
+      <p className="mt-1.5 text-sm text-soft tabular-nums">
+        {bytes(use.usedBytes)} used, {bytes(use.leftBytes)} {look === "today" ? "wasted" : "left"}
+      </p>
+    </div>
+  );
+}
+
+/** Today's batch, of which there is no number. */
+function NoBar({ batch, isTooLarge }: { batch: number; isTooLarge: boolean }) {
+  const why = isTooLarge ? "Does not fit" : "Was not tried";
+  return (
+    <div>
+      <Title name="Today" batch={batch} verdict={why} look="today" />
+      <div aria-hidden="true" className={`overflow-hidden rounded-md ${LOOKS.today.track}`} />
+    </div>
+  );
+}
+
+function Title({ name, batch, verdict, look }: { name: string; batch: number; verdict: string; look: Look }) {
+  return (
+    <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-4">
+      <p className="font-medium">
+        {name} <span className="text-soft">batch {count(batch)}</span>
+      </p>
+      <p className={`tabular-nums ${LOOKS[look].verdict}`}>{verdict}</p>
     </div>
   );
 }

@@ -1,12 +1,16 @@
 import { useId, type ReactNode } from "react";
 import type { Advice, AdviceOption } from "../api/types";
 import { batchWords, changeWords, mostGain, predictedBeside, todayTrial } from "../logic/advice";
-import { GIB, bytes, dollars, gain, perSecond } from "../logic/format";
+import { bytes, dollars, gain, perSecond } from "../logic/format";
+import { heldBytes } from "../logic/analysis";
 import { sentence } from "../logic/problems";
 import { recipeWords } from "../logic/recipe";
 import { Badge, SourceBadge } from "../ui/Badge";
 import { Card } from "../ui/Card";
 import { NamedNumber } from "../ui/NamedNumber";
+
+/** All that the GPU holds at the peak, as in an analysis. */
+const MEMORY = "GPU memory";
 
 interface OptionListProps {
   advice: Advice;
@@ -62,7 +66,7 @@ function OptionRow({ advice, option, isFirst }: { advice: Advice; option: Advice
       }
       batch={batchWords(option.batch_size, option)}
       speed={option.samples_per_second}
-      memoryBytes={option.memory_gb * GIB}
+      memoryBytes={heldBytes(advice.info, option.measured ?? option.predicted!)}
       cost={option.usd_per_million_samples}
       saved={option.cost_savings_annual}
     />
@@ -82,7 +86,7 @@ function TodayRow({ advice }: { advice: Advice }) {
       }
       batch={batchWords(advice.current_batch_size, advice.recipe)}
       speed={today?.samples_per_second ?? null}
-      memoryBytes={today?.peak_allocated_bytes ?? null}
+      memoryBytes={today && heldBytes(advice.info, today)}
       cost={advice.today.usd_per_million_samples}
       saved={null}
     />
@@ -112,7 +116,7 @@ function Row({ gain: shown, words, batch, speed, memoryBytes, cost, saved }: Row
       <span className="col-span-3 flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 lg:col-span-1">{words}</span>
       <NamedNumber name="batch" value={batch} />
       <NamedNumber name="samples/s" value={number(speed, perSecond)} />
-      <NamedNumber name="memory" value={number(memoryBytes, bytes)} />
+      <NamedNumber name={MEMORY} value={number(memoryBytes, bytes)} />
       <NamedNumber name="$/million" value={number(cost, dollars)} />
       {shown && <NamedNumber name="saved/year" value={number(saved, dollars)} />}
     </span>

@@ -42,18 +42,24 @@ export function authorization(): Record<string, string> {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
-async function call<T>(
-  method: string,
-  path: string,
-  options: { body?: unknown; signal?: AbortSignal } = {},
-): Promise<T> {
+interface CallOptions {
+  body?: unknown;
+  signal?: AbortSignal;
+  accept?: string;
+}
+
+async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
+  return (await (await answered(method, path, options)).json()) as T;
+}
+
+async function answered(method: string, path: string, options: CallOptions): Promise<Response> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let response: Response;
   try {
     response = await fetch(API_URL + path, {
       method,
       headers: {
-        Accept: "application/json",
+        Accept: options.accept ?? "application/json",
         ...authorization(),
         ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
       },
@@ -64,7 +70,7 @@ async function call<T>(
     if (options.signal?.aborted) throw error;
     throw new UnreachableError(timeout.aborted);
   }
-  if (response.ok) return (await response.json()) as T;
+  if (response.ok) return response;
   throw await refusal(response);
 }
 
@@ -97,6 +103,11 @@ export const api = {
   cancel: async (id: string): Promise<Job> => (await call<JobAnswer>("DELETE", jobPath(id))).job,
   events: (id: string, after: number, { signal }: Abortable = {}) =>
     call<{ state: State; events: JobEvent[] }>("GET", `${jobPath(id)}/events?after=${after}`, { signal }),
+  /** A result, or a part of one, as a page that stands by itself. */
+  report: async (id: string, part?: string): Promise<string> => {
+    const query = part === undefined ? "" : `?${new URLSearchParams({ part })}`;
+    return (await answered("GET", `${jobPath(id)}/report${query}`, { accept: "text/html, application/json" })).text();
+  },
   jobs: (filter: JobsFilter, { signal }: Abortable = {}) => {
     const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== "");
     const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));

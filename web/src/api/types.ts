@@ -24,6 +24,7 @@ export type Request = Schemas["RequestView"];
 export type Trial = Schemas["Trial"];
 export type Usage = Schemas["UsageView"];
 
+export type Suggestion = Schemas["SuggestionView"];
 export type Sweep = Schemas["Sweep"];
 export type Task = Schemas["TaskView"];
 export type Result = Analysis | Comparison | Sweep | Advice;

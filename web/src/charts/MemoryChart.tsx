@@ -1,6 +1,6 @@
 import { memo } from "react";
 import { Bar, BarChart, CartesianGrid, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
-import { PARTS, partsShown, roundTicks, stacked, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
+import { PARTS, isFailed, partsShown, roundTicks, stacked, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
 import { count, short } from "../logic/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
@@ -10,6 +10,7 @@ import { AXIS, BATCH_LABEL, GRID, rem } from "./look";
 const MOST_COLUMNS = 14;
 const WHOLE = { label: "Not broken down yet", color: "#8296a8" };
 const FAILED = { label: "Does not fit", color: "#ff4444" };
+const REFUSED = { label: "Exceeds a launch limit", color: "#f5b83d" };
 
 interface MemoryChartProps {
   columns: readonly MemoryColumn[];
@@ -29,7 +30,7 @@ export const MemoryChart = memo(function MemoryChart({
 }: MemoryChartProps) {
   const shown = thinned(columns, MOST_COLUMNS);
   const parts = isGrowing ? PARTS.filter((part) => part.name !== "other_processes_bytes") : partsShown(shown);
-  const top = Math.max(limit ?? 0, ...shown.map((column) => column.total), 1) * 1.08;
+  const top = Math.max(limit ?? 0, ...shown.map((column) => column.total), 1) * 1.04;
   return (
     <ChartFrame
       label={describe(columns, limit, limitName)}
@@ -87,8 +88,9 @@ interface ColumnProps {
 /** A column with its parts. One bar drawn by hand is many times faster than a stack of bars, and trials keep coming. */
 function Column({ x = 0, y = 0, width = 0, height = 0, payload }: ColumnProps) {
   if (!payload || payload.total <= 0) return null;
-  if (payload.failed !== undefined) {
-    return <rect x={x} y={y} width={width} height={height} fill={FAILED.color} fillOpacity={0.35} stroke={FAILED.color} />;
+  if (isFailed(payload)) {
+    const { color } = payload.refused === undefined ? FAILED : REFUSED;
+    return <rect x={x} y={y} width={width} height={height} fill={color} fillOpacity={0.35} stroke={color} />;
   }
   if (payload.whole !== undefined) return <rect x={x} y={y} width={width} height={height} fill={WHOLE.color} />;
   const scale = height / payload.total;
@@ -118,13 +120,14 @@ function legendOf(
   const legend: LegendEntry[] = [...parts];
   if (hasAll || columns.some((column) => column.whole !== undefined)) legend.push(WHOLE);
   if (hasAll || columns.some((column) => column.failed !== undefined)) legend.push(FAILED);
+  if (columns.some((column) => column.refused !== undefined)) legend.push(REFUSED);
   const size = limit === null ? "…" : `${limit.toFixed(1)} GiB`;
   if (hasAll || limit !== null) legend.push({ label: `${limitName}: ${size}`, color: "#f2f2f2", shape: "line" });
   return legend;
 }
 
 function describe(columns: readonly MemoryColumn[], limit: number | null, limitName: string): string {
-  const fits = columns.filter((column) => column.failed === undefined);
+  const fits = columns.filter((column) => !isFailed(column));
   const [first, last] = [fits[0], fits.at(-1)];
   if (!first || !last) return "No batch size fits yet.";
   const against = limit === null ? "" : ` ${limitName} is ${limit.toFixed(1)} GiB.`;
@@ -136,8 +139,9 @@ function ColumnTip({ column, parts }: { column: MemoryColumn; parts: readonly Pa
     .filter((part) => (column[part.name] ?? 0) > 0)
     .map((part) => ({ label: part.label, color: part.color, value: gib(column[part.name]) }))
     .reverse();
-  const all = column.failed === undefined ? "All" : "Reached before it failed";
-  return <ChartTip title={`Batch ${count(column.batch)}`} rows={[...rows, { label: all, value: gib(column.total) }]} />;
+  const all = column.failed !== undefined ? "Needs at least" : column.refused !== undefined ? "Reached" : "All";
+  const value = gib(column.failed ?? column.total);
+  return <ChartTip title={`Batch ${count(column.batch)}`} rows={[...rows, { label: all, value }]} />;
 }
 
 function MemoryTable({ columns, parts }: { columns: readonly MemoryColumn[]; parts: readonly Part[] }) {
@@ -167,7 +171,7 @@ function MemoryTable({ columns, parts }: { columns: readonly MemoryColumn[]; par
               {parts.map((part) => (
                 <td key={part.name}>{column[part.name]?.toFixed(2) ?? ""}</td>
               ))}
-              <td>{column.failed === undefined ? column.total.toFixed(2) : "does not fit"}</td>
+              <td>{isFailed(column) ? "does not fit" : column.total.toFixed(2)}</td>
             </tr>
           ))}
         </tbody>

@@ -57,7 +57,7 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
         <p className="mt-4 text-sm text-soft">{SYNTHETIC}</p>
       </Card>
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <ExportButtons job={job} result={comparison} model={model} />
+        <ExportButtons job={job} result={comparison} />
         <RunAgain job={job} />
       </div>
     </div>

@@ -1,5 +1,5 @@
 import type { Analysis } from "../api/types";
-import { comparisonRows } from "../logic/comparison-rows";
+import { comparisonRows, incomparableWords } from "../logic/comparison-rows";
 import { link } from "../logic/route";
 import { SourceBadge } from "../ui/Badge";
 import { ScrollTable } from "../ui/ScrollTable";
@@ -19,6 +19,7 @@ interface SideBySideProps {
 /** A column for each result, a row for each number. */
 export function SideBySide({ columns, onRemove }: SideBySideProps) {
   const rows = comparisonRows(columns.map((column) => column.analysis));
+  const incomparable = incomparableWords(columns.map((column) => column.analysis));
   const isMixed = new Set(columns.map((column) => column.analysis.source)).size > 1;
   return (
     <div className="card p-5 sm:p-6">
@@ -82,6 +83,7 @@ export function SideBySide({ columns, onRemove }: SideBySideProps) {
           </tbody>
         </table>
       </ScrollTable>
+      {incomparable && <p className="mt-4 text-sm text-warn">{incomparable}</p>}
       {isMixed && <p className="mt-4 text-sm text-warn">Measured and predicted numbers stand side by side here.</p>}
     </div>
   );

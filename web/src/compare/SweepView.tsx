@@ -49,7 +49,7 @@ export function SweepView({ job, sweep, model }: SweepViewProps) {
         </ul>
       </Card>
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <ExportButtons job={job} result={sweep} model={model} />
+        <ExportButtons job={job} result={sweep} />
         <RunAgain job={job} />
       </div>
     </div>

@@ -1,5 +1,6 @@
 // Trials as the charts draw them.
 import type { Analysis, Breakdown, Trial } from "../api/types";
+import { heldBytes } from "./analysis";
 import { GIB } from "./format";
 
 export type PartName = keyof Breakdown;
@@ -26,11 +27,24 @@ export interface MemoryColumn extends Partial<Record<PartName, number>> {
   batch: number;
   /** GiB of a trial whose parts are not known. */
   whole?: number;
-  /** GiB that were reached before it failed. */
+  /** GiB that it would take at the least, for want of which it failed. */
   failed?: number;
-  /** GiB of the device, all parts together. */
+  /** GiB that were reached before a kernel could not be launched: memory is not what it lacks. */
+  refused?: number;
+  /** GiB that are taken, all parts together. */
   total: number;
 }
+
+/** What the columns stand in: GiB of all there is, and whether that is a cap on what the allocator may take. */
+export interface Room {
+  limit: number | null;
+  capped: boolean;
+}
+
+/** What a cap does not count. */
+const OUTSIDE: readonly PartName[] = ["context_bytes", "other_processes_bytes"];
+/** A column that fails ends visibly above the limit, and by how much it misses it is told in numbers. */
+const ABOVE = [1.04, 1.2] as const;
 
 /** The last trial of each batch size, smallest first; a timed one says more than a quick one. */
 export function lastTrials(trials: readonly Trial[]): Trial[] {
@@ -43,14 +57,32 @@ export function lastTrials(trials: readonly Trial[]): Trial[] {
   return [...byBatch.values()].sort((a, b) => a.batch_size - b.batch_size);
 }
 
-export function memoryColumns(trials: readonly Trial[]): MemoryColumn[] {
+export function memoryColumns(trials: readonly Trial[], { limit, capped }: Room): MemoryColumn[] {
   return lastTrials(trials).map((trial) => {
-    const column: MemoryColumn = { batch: trial.batch_size, total: trial.device_bytes / GIB };
-    if (!trial.fits) column.failed = column.total;
-    else if (!trial.breakdown) column.whole = column.total;
-    else for (const { name } of PARTS) column[name] = trial.breakdown[name] / GIB;
+    const column: MemoryColumn = { batch: trial.batch_size, total: heldBytes({ capped }, trial) / GIB };
+    if (trial.failure?.kind === "limit") column.refused = column.total;
+    else if (!trial.fits) {
+      column.failed = neededGib(trial, limit ?? column.total);
+      column.total = shownHeight(column.failed, limit);
+    } else if (!trial.breakdown) column.whole = column.total;
+    else {
+      for (const { name } of PARTS) {
+        if (!capped || !OUTSIDE.includes(name)) column[name] = trial.breakdown[name] / GIB;
+      }
+    }
     return column;
   });
+}
+
+/** What a trial that ran out of memory would take at the least: all there is, and what was missing. */
+function neededGib({ failure }: Trial, limit: number): number {
+  const missing = Math.max((failure?.requested_bytes ?? 0) - (failure?.free_bytes ?? 0), 0);
+  return limit + missing / GIB;
+}
+
+/** As high as the column is drawn: always above the limit, and never so high that the others shrink to nothing. */
+function shownHeight(needed: number, limit: number | null): number {
+  return limit === null ? needed : Math.min(Math.max(needed, ABOVE[0] * limit), ABOVE[1] * limit);
 }
 
 /** The parts of a column on top of each other, in GiB from the bottom; parts of nothing are left out. */
@@ -66,9 +98,18 @@ export function stacked(column: MemoryColumn): { part: Part; from: number; to: n
 
 /** The columns of an answer: sizes whose parts are known, and the first that fails. */
 export function answerColumns(analysis: Analysis): MemoryColumn[] {
-  const columns = memoryColumns(analysis.trials).filter((column) => column.whole === undefined);
-  const firstFailed = columns.find((column) => column.failed !== undefined);
-  return columns.filter((column) => column.failed === undefined || column === firstFailed);
+  const columns = memoryColumns(analysis.trials, roomOf(analysis)).filter((column) => column.whole === undefined);
+  const firstFailed = columns.find(isFailed);
+  return columns.filter((column) => !isFailed(column) || column === firstFailed);
+}
+
+export function isFailed({ failed, refused }: MemoryColumn): boolean {
+  return failed !== undefined || refused !== undefined;
+}
+
+/** What the columns of an answer stand in. */
+export function roomOf(analysis: Analysis): Room & { limit: number } {
+  return { limit: analysis.gpu_total_gb, capped: analysis.info.capped };
 }
 
 /** At most `limit` columns, evenly chosen, first and last kept, so that many trials stay readable and fast. */
@@ -81,19 +122,6 @@ export function thinned<T>(items: readonly T[], limit: number): T[] {
 /** Parts that at least one column has. */
 export function partsShown(columns: readonly MemoryColumn[]): Part[] {
   return PARTS.filter(({ name }) => columns.some((column) => (column[name] ?? 0) > 0));
-}
-
-/** The most that the device can hold of this training, in GiB: what the allocator can have, and what is outside it. */
-export function limitGib({ capacity_bytes: capacity, breakdown }: Pick<Analysis, "capacity_bytes" | "breakdown">): number {
-  const outside = breakdown ? breakdown.context_bytes + breakdown.other_processes_bytes : 0;
-  return (capacity + outside) / GIB;
-}
-
-/** The same while it runs: what the search keeps within, with what the trials so far say of the rest. */
-export function growingLimitGib(capacityBytes: number | null, trials: readonly Trial[]): number | null {
-  if (capacityBytes === null) return null;
-  const breakdown = trials.findLast((trial) => trial.breakdown)?.breakdown ?? null;
-  return limitGib({ capacity_bytes: capacityBytes, breakdown });
 }
 
 export interface ThroughputPoint {

@@ -1,6 +1,6 @@
 // Several analyses as rows of a table.
 import type { Analysis } from "../api/types";
-import { maximumTrial, recommendedTrial } from "./analysis";
+import { currentTrial, heldBytes, maximumTrial, memoryUse, recommendedTrial, speedupBetween } from "./analysis";
 import * as show from "./format";
 import { recipeWords } from "./recipe";
 
@@ -30,6 +30,7 @@ export function comparisonRows(analyses: readonly Analysis[]): Row[] {
     value: (analysis: Analysis) => number | null | undefined,
     text: (value: number) => string,
     better: Better | null,
+    isAlike = true,
   ): Row => {
     const values = analyses.map((analysis) => value(analysis) ?? null);
     const most = Math.max(0, ...values.map((one) => one ?? 0));
@@ -37,26 +38,51 @@ export function comparisonRows(analyses: readonly Analysis[]): Row[] {
       name,
       cells: values.map((one) => ({
         text: one === null ? "–" : text(one),
-        share: one === null || most <= 0 ? null : Math.max(one, 0) / most,
+        share: one === null || most <= 0 || !isAlike ? null : Math.max(one, 0) / most,
       })),
       best: better ? bestOf(values, better) : null,
     };
   };
   const speed = (analysis: Analysis) => recommendedTrial(analysis)?.samples_per_second;
+  const alike = countsAlike(analyses);
+  const perSample = (better: Better) => (alike ? better : null);
   return [
     words("GPU", (analysis) => `${analysis.gpu_name}, ${analysis.gpu_total_gb.toFixed(1)} GiB`),
     words("Sample", (analysis) => analysis.sample + (analysis.small ? ", small stand-in" : "")),
     words("Recipe", (analysis) => recipeWords(analysis.recipe).join(", ")),
     words("Batch today", (analysis) => show.count(analysis.current_batch_size)),
-    numbers("Maximum batch", (analysis) => analysis.max_batch_size, show.count, "high"),
-    numbers("Recommended batch", (analysis) => analysis.recommended_batch_size, show.count, null),
-    numbers("Samples per second there", speed, show.perSecond, "high"),
+    numbers("Maximum batch", (analysis) => analysis.max_batch_size, show.count, perSample("high"), alike),
+    numbers("Recommended batch", (analysis) => analysis.recommended_batch_size, show.count, null, alike),
+    numbers("Samples per second there", speed, show.perSecond, perSample("high"), alike),
     numbers("Speedup over today", (analysis) => analysis.speedup, show.speedup, null),
-    numbers("Wasted today", (analysis) => analysis.current_waste_percent, show.percent, null),
-    numbers("Peak at the maximum", (analysis) => maximumTrial(analysis)?.peak_allocated_bytes, show.bytes, null),
+    words("The true one between", (analysis) => speedupBetween(analysis) ?? "–"),
+    numbers("Wasted today", wasted, show.percent, null),
+    numbers("GPU memory at the maximum", held, show.bytes, null),
     numbers("Saved per year", (analysis) => analysis.cost_savings_annual, show.dollars, null),
-    numbers("$ per million samples", (analysis) => dollarsPerMillion(analysis, speed(analysis)), show.dollars, "low"),
+    numbers("$ per million samples", (analysis) => dollarsPerMillion(analysis, speed(analysis)), show.dollars, perSample("low"), alike),
   ];
+}
+
+/** Whether a sample is the same in all of them: batches, speeds and costs of samples can be compared only then. */
+export function countsAlike(analyses: readonly Analysis[]): boolean {
+  return new Set(analyses.map((analysis) => `${analysis.sample} ${analysis.small}`)).size <= 1;
+}
+
+/** What cannot be compared, and why; null where all can. */
+export function incomparableWords(analyses: readonly Analysis[]): string | null {
+  if (countsAlike(analyses)) return null;
+  const samples = new Set(analyses.map((analysis) => analysis.sample + (analysis.small ? " (small stand-in)" : "")));
+  return `Samples differ (${[...samples].join("; ")}), so batches, samples per second and cost per sample cannot be compared.`;
+}
+
+function wasted(analysis: Analysis): number | null {
+  const now = currentTrial(analysis);
+  return now && memoryUse(analysis, now).leftPercent;
+}
+
+function held(analysis: Analysis): number | null {
+  const most = maximumTrial(analysis);
+  return most && heldBytes(analysis.info, most);
 }
 
 /** What a million samples cost at the recommended batch. */

@@ -83,6 +83,7 @@ export function optionsCsv(advice: Advice): string {
     "max_batch_size",
     "samples_per_second",
     "memory_gb",
+    "device_gb",
     "usd_per_million_samples",
     "cost_savings_annual",
   ] as const;

@@ -1,6 +1,6 @@
 // The answer in one sentence, and it must be honest.
 import type { Advice, Analysis, Comparison, Sweep } from "../api/types";
-import { currentTrial, isFaster, recommendedTrial, unusedBytes } from "./analysis";
+import { currentTrial, isFaster, memoryUse, recommendedTrial, speedupBetween, whySmaller } from "./analysis";
 import { bytes, count, percent, shortGpuName, speedup } from "./format";
 import { sentence } from "./problems";
 
@@ -19,7 +19,7 @@ export function analysisHeadline(analysis: Analysis): Headline {
       tone: "bad",
     };
   }
-  const free = bytes(unusedBytes(analysis, trial), 1);
+  const free = bytes(memoryUse(analysis, trial).leftBytes, 1);
   if (currentTrial(analysis) === null) {
     const why = today > most && analysis.max_is_exact ? "does not fit" : "was not tried";
     return {
@@ -36,6 +36,9 @@ export function analysisHeadline(analysis: Analysis): Headline {
   if (best === today) {
     return { sentence: `Batch ${count(today)} is already right: no larger batch trains faster`, tone: "neutral" };
   }
+  if (best < today) {
+    return { sentence: `Batch ${count(best)} is the one to use, not today's ${count(today)}`, tone: "neutral" };
+  }
   return {
     sentence: `Batch ${count(best)} is no faster than today's ${count(today)}`,
     tone: "neutral",
@@ -44,11 +47,14 @@ export function analysisHeadline(analysis: Analysis): Headline {
 
 /** What stands below the headline. */
 export function analysisDetail(analysis: Analysis): string {
-  const today = analysis.current_waste_percent;
-  const waste = today === null ? "" : `Today's batch leaves ${Math.round(today)} % of the memory unused. `;
+  const now = currentTrial(analysis);
+  const waste = now ? `Today's batch leaves ${Math.round(memoryUse(analysis, now).leftPercent)} % of the memory unused. ` : "";
+  const between = isFaster(analysis) ? speedupBetween(analysis) : null;
+  const sure = between ? `The true speedup should lie between ${between.replace(" to ", " and ")}. ` : "";
+  const smaller = whySmaller(analysis);
   const slow =
     analysis.speedup !== null && !isFaster(analysis) ? "The batch size is not what slows this training down. " : "";
-  return waste + slow + howWords(analysis);
+  return [waste, smaller ? `${smaller} ` : "", sure, smaller ? "" : slow, howWords(analysis)].join("");
 }
 
 function howWords({ source, gpu_name: gpu, info }: Pick<Analysis, "source" | "gpu_name" | "info">): string {

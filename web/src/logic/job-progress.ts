@@ -19,8 +19,8 @@ export interface JobProgress {
   /** How many stages have begun: with all GPUs, one for each GPU. */
   stages: number;
   stageAt: string | null;
-  /** What the search has to keep within, once it is known. */
-  capacityBytes: number | null;
+  /** The memory of the GPU, or the cap on what may be taken of it, once it is known. */
+  targetBytes: number | null;
   /** How often it began anew: with several lengths, once for each. */
   starts: number;
 }
@@ -34,7 +34,7 @@ export const NOTHING_YET: JobProgress = {
   trials: [],
   stages: 0,
   stageAt: null,
-  capacityBytes: null,
+  targetBytes: null,
   starts: 0,
 };
 
@@ -56,7 +56,7 @@ function take(next: JobProgress, { id, event, at, data }: JobEvent): void {
     next.stages += 1;
     if (next.stage === "start") next.starts += 1;
     next.stageAt = at;
-    next.capacityBytes = (data["capacity_bytes"] as number | undefined) ?? next.capacityBytes;
+    next.targetBytes = (data["target_bytes"] as number | undefined) ?? next.targetBytes;
     log("stage", next.message);
   } else if (event === "trial") {
     const trial = data["trial"] as Trial;
@@ -74,7 +74,7 @@ function take(next: JobProgress, { id, event, at, data }: JobEvent): void {
 export function trialWords(trial: Trial): string {
   const words = [`batch ${count(trial.batch_size).padEnd(6)}`];
   if (!trial.fits) return [...words, trial.failure?.message ?? "does not fit"].join("  ");
-  words.push(bytes(trial.peak_allocated_bytes).padStart(10));
+  words.push(bytes(trial.device_bytes).padStart(10));
   if (trial.samples_per_second !== null) words.push(`${perSecond(trial.samples_per_second).padStart(7)} samples/s`);
   if (trial.allocator_retries > 0) words.push(`${trial.allocator_retries} allocator retries`);
   return words.join("  ");
@@ -124,11 +124,17 @@ export function fractionDone(progress: JobProgress, now: number, gpuCount: numbe
     const timed = progress.trials.filter((trial) => trial.samples_per_second !== null).length;
     return Math.min(TIMING_FROM + ((1 - TIMING_FROM) * timed) / expectedTimings(progress.trials), ALMOST);
   }
+  if (progress.stage === "suggest") return TIMING_FROM + (ALMOST - TIMING_FROM) * (1 - 0.7 ** checked(progress));
   if (progress.stage === "search") {
     const tried = 1 - 0.75 ** progress.trials.length;
     return SEARCH_FROM + (TIMING_FROM - SEARCH_FROM) * Math.max(tried, 0.5 * within);
   }
   return SEARCH_FROM * within;
+}
+
+/** How many ways to fit have been looked at. */
+function checked({ stages }: JobProgress): number {
+  return Math.max(stages - 2, 1);
 }
 
 /** The maximum, today's size, one that keeps the margin, one between two, and the powers of two from 8. */

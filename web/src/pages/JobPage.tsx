@@ -42,7 +42,7 @@ function JobView({ job, part }: { job: Job; part: string | null }) {
   if (isAdvice(result)) return <AdviceView job={job} advice={result} model={model} />;
   if (!isComparison(result) && !isSweep(result)) return <AnalysisView job={job} analysis={result} model={model} />;
   const analysis = part ? result.analyses[part] : undefined;
-  if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} isPart />;
+  if (analysis) return <AnalysisView key={part} job={job} analysis={analysis} model={model} part={part} />;
   if (isSweep(result)) return <SweepView job={job} sweep={result} model={model} />;
   return <ComparisonView job={job} comparison={result} model={model} />;
 }

@@ -2,14 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { AskAdvice } from "../answer/AskAdvice";
 import { api } from "../api/client";
-import type { Job } from "../api/types";
-import { useGpus, useModels, useSubmit } from "../hooks/queries";
+import type { Job, Suggestion } from "../api/types";
+import { useSubmit } from "../hooks/queries";
 import { useJobNames } from "../hooks/use-job-names";
 import { adviceOn, questionBody } from "../logic/draft";
 import { doesNotFitHeadline, type Headline } from "../logic/headline";
 import { NOTHING_YET, advance } from "../logic/job-progress";
-import { askProblem, jobProblem } from "../logic/problems";
-import { waysToFit } from "../logic/ways-to-fit";
+import { askProblem, jobProblem, sentence } from "../logic/problems";
+import { changedBody, hasRecipeAlone, reachWords } from "../logic/suggestions";
 import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { ErrorBox } from "../ui/ErrorBox";
@@ -67,39 +67,59 @@ export function EndedView({ job, model }: EndedViewProps) {
         detail={job.state === "failed" ? "There is no answer to this question as it was asked." : problem.text}
       />
       {job.state === "failed" && isOpen && <ErrorBox problem={problem} onDismiss={() => setOpen(false)} />}
-      {!fits && <WaysToFit job={job} onTry={submit.mutate} isBusy={submit.isPending} />}
+      {job.suggestions && (
+        <WhatFits job={job} suggestions={job.suggestions} onTry={submit.mutate} isBusy={submit.isPending} />
+      )}
       <Terminal lines={progress.lines} startedAt={progress.startedAt} isRunning={false} className="h-80" />
     </div>
   );
 }
 
-interface WaysToFitProps {
+interface WhatFitsProps {
   job: Job;
+  suggestions: readonly Suggestion[];
   onTry: ReturnType<typeof useSubmit>["mutate"];
   isBusy: boolean;
 }
 
-function WaysToFit({ job, onTry, isBusy }: WaysToFitProps) {
-  const { data: models = [] } = useModels();
-  const { data: gpus = [] } = useGpus();
-  const { model: id } = job.question.request;
-  const model = models.find((entry) => entry.id === id || entry.huggingface_id === id);
-  const ways = waysToFit(job.question, model, gpus, job.error ?? "");
+/** What was checked to fit instead: a press asks for it. */
+function WhatFits({ job, suggestions, onTry, isBusy }: WhatFitsProps) {
+  if (suggestions.length === 0) {
+    return (
+      <Card title="What to try">
+        <p className="text-sm text-soft">
+          Nothing that was checked helps: it fits no GPU of the catalog as it is, nor with any change of the recipe.
+        </p>
+      </Card>
+    );
+  }
+  const canAdvise = !job.question.advise && !job.question.all_gpus && hasRecipeAlone(suggestions);
   return (
     <Card
       title="What to try"
-      note="Each asks the same question with one thing changed."
-      action={
-        !job.question.advise && <AskAdvice body={adviceOn(job.question)} label="Find the least change that makes it fit" />
-      }
+      note="Each was checked by prediction. A press asks the same question with this change."
+      action={canAdvise && <AskAdvice body={adviceOn(job.question)} label="See all ways to make it fit" />}
     >
-      <div className="flex min-h-10 flex-wrap gap-3">
-        {ways.map((way) => (
-          <Button key={way.label} onClick={() => onTry(way.body)} disabled={isBusy}>
-            {way.label}
-          </Button>
+      <ul className="divide-y divide-line">
+        {suggestions.map((suggestion) => (
+          <li
+            key={suggestion.label}
+            className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 py-3 first:pt-0 last:pb-0"
+          >
+            <span className="min-w-0">
+              <span className="block font-medium">{sentence(suggestion.label)}</span>
+              <span className="block text-sm text-soft">{reachWords(suggestion)}</span>
+            </span>
+            <Button
+              aria-label={`Analyze with ${suggestion.label}`}
+              onClick={() => onTry(changedBody(job.question, suggestion))}
+              disabled={isBusy}
+            >
+              Analyze this
+            </Button>
+          </li>
         ))}
-      </div>
+      </ul>
     </Card>
   );
 }

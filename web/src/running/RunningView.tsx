@@ -6,7 +6,7 @@ import { useJobEvents } from "../hooks/use-job-events";
 import { useJobNames } from "../hooks/use-job-names";
 import { useNow } from "../hooks/use-now";
 import { useThrottled } from "../hooks/use-throttled";
-import { growingLimitGib, memoryColumns, throughputPoints } from "../logic/chart-data";
+import { memoryColumns, throughputPoints, type Room } from "../logic/chart-data";
 import { GIB, seconds } from "../logic/format";
 import { adviceWords, fractionAdvised, fractionDone, type JobProgress } from "../logic/job-progress";
 import { callProblem, sentence } from "../logic/problems";
@@ -135,15 +135,18 @@ function GrowingCharts({ job, progress }: { job: Job; progress: JobProgress }) {
   const trials = useThrottled(progress.trials, CHARTS_EVERY_MS);
   // One chart after the other, so that neither holds up the page for long.
   const later = useThrottled(trials, CHARTS_EVERY_MS / 2);
-  const columns = useMemo(() => memoryColumns(trials), [trials]);
-  const points = useMemo(() => throughputPoints(later), [later]);
   const { memory_cap_bytes: cap, gpu } = job.question.request.target;
-  // Until the search says what it keeps within, the catalog's memory stands in.
-  const atFirst = cap ?? gpus?.find((entry) => entry.id === gpu)?.memory_bytes ?? null;
-  const limit = growingLimitGib(progress.capacityBytes, trials) ?? (atFirst === null ? null : atFirst / GIB);
+  // The catalog and the search say the same of a GPU; of the one here only the search knows.
+  const target = progress.targetBytes ?? cap ?? gpus?.find((entry) => entry.id === gpu)?.memory_bytes ?? null;
+  const limit = target === null ? null : target / GIB;
+  const columns = useMemo(() => {
+    const room: Room = { limit, capped: cap !== null };
+    return memoryColumns(trials, room);
+  }, [trials, limit, cap]);
+  const points = useMemo(() => throughputPoints(later), [later]);
   return (
     <div className="space-y-6">
-      <Card title="Memory by batch size" note="GiB that the device holds at the peak of a step.">
+      <Card title="Memory by batch size" note={cap === null ? "GiB that the GPU holds at the peak of a step." : "GiB reserved at the peak of a step."}>
         <MemoryChart columns={columns} limit={limit} limitName="All there is" isGrowing />
       </Card>
       <Card title="Throughput by batch size" note="Training samples per second.">
