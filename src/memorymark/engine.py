@@ -35,7 +35,7 @@ def answer(
     workload: Workload | None = None,
 ) -> Result:
     """Answers a question that was asked in one piece, as over HTTP; ``workload`` is one that lives in this process."""
-    site = Site(time_limit_seconds, workers, workload)
+    site = Site(time_limit_seconds, workers, workload, keep_traces=workers is None)
     if question.advise:
         return advise(question, site, on_event)
     if question.all_gpus:
@@ -123,7 +123,7 @@ def measure(
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, run on the device here."""
     require_run("measure", request)
-    return _one_trial(request, batch_size, Site(time_limit_seconds, None, workload), on_event)
+    return _one_trial(request, batch_size, Site(time_limit_seconds, workload=workload), on_event)
 
 
 def predict(
@@ -135,7 +135,8 @@ def predict(
     workload: Workload | None = None,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, predicted: for the GPU that is named, the one here, or the default one."""
-    return _one_trial(for_prediction(request), batch_size, Site(time_limit_seconds, None, workload), on_event)
+    site = Site(time_limit_seconds, workload=workload, keep_traces=True)
+    return _one_trial(for_prediction(request), batch_size, site, on_event)
 
 
 def for_prediction(request: Request) -> Request:

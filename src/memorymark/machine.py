@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from memorymark.catalog import match_gpu
@@ -20,6 +22,27 @@ def versions() -> dict[str, str]:
 
 
 @cache
+def foundation() -> dict[str, str]:
+    """What else a result rests on: Python, the other packages that build or train models, and MemoryMark's own files.
+
+    With the files themselves and not only a version, whoever changes MemoryMark gets no answer of the code before.
+    """
+    packages = {name: _installed(name) for name in ("timm", "peft", "bitsandbytes", "accelerate")}
+    return {"python": platform.python_version(), **packages, "source": _fingerprint(Path(__file__).parent)}
+
+
+def _fingerprint(package: Path) -> str:
+    found = hashlib.sha256()
+    for folder, folders, files in os.walk(package):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "dashboard"))
+        for name in sorted(files):
+            content = (Path(folder) / name).read_bytes()
+            found.update(f"{folder.removeprefix(str(package))}/{name} {len(content)}\n".encode())
+            found.update(content)
+    return found.hexdigest()
+
+
+@cache
 def describe_machine() -> dict[str, Any]:
     """The host, its processors and its GPUs."""
     return {
@@ -30,6 +53,12 @@ def describe_machine() -> dict[str, Any]:
         "gpus": [state.name for state in nvml.gpus()],
         "driver": next((state.driver_version for state in nvml.gpus()), None),
     }
+
+
+def lacks_accelerator() -> bool:
+    """Whether torch surely finds no GPU here; where it may find one that the driver's library does not list, no."""
+    is_for_others = any(kind in _installed("torch") for kind in ("rocm", "xpu"))
+    return not nvml.gpus() and platform.system() != "Darwin" and not is_for_others
 
 
 def _installed(package: str) -> str:
