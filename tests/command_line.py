@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
@@ -17,12 +18,18 @@ SMALL = ("bert", "--device", "cpu", "--seq-len", "8", "--memory-gib", "0.02")
 needs_no_gpu = pytest.mark.skipif(accelerator_kind() is not None, reason="there is a GPU here")
 
 
+def new_history():
+    """A history that knows no answer yet: what is tested is worked out, and not what an earlier test worked out."""
+    return f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
+
+
 def run_here(*arguments, **environment):
     """What a command prints and how it exits; stdout and stderr are what a pipe would be."""
+    environment = {"COLUMNS": "200", "MEMORYMARK_DATABASE": new_history(), **environment}
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         patch.object(sys, "argv", ["memorymark", *arguments]),
-        patch.dict(os.environ, {"COLUMNS": "200", **environment}),
+        patch.dict(os.environ, environment),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
@@ -37,7 +44,7 @@ def run_here(*arguments, **environment):
 
 def run_apart(*arguments, command=("-m", "memorymark"), **environment):
     """The command in a process of its own."""
-    environment = {**os.environ, "COLUMNS": "200", **environment}
+    environment = {**os.environ, "COLUMNS": "200", "MEMORYMARK_DATABASE": new_history(), **environment}
     return subprocess.run([sys.executable, *command, *arguments], capture_output=True, text=True, env=environment)
 
 

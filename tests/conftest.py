@@ -7,6 +7,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # The tests' analyses are nobody's history.
 os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
+# Every step is traced by the code under test; tests of what is kept have a folder of their own.
+os.environ["MEMORYMARK_CACHE"] = "off"
 os.environ.pop("MEMORYMARK_TOKEN", None)
 os.environ.pop("MEMORYMARK_SERVER", None)
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
+from memorymark.kept_traces import OFF, VARIABLE, KeptTraces, default_folder
 from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
 from memorymark.units import format_bytes
 
@@ -31,7 +32,7 @@ class Check:
 
 def check_all() -> list[Check]:
     """Everything, from the interpreter to the GPUs."""
-    return [_python(), _torch(), _transformers(), *_gpus(), *_allocator()]
+    return [_python(), _torch(), _transformers(), *_gpus(), *_allocator(), _traces()]
 
 
 def _python() -> Check:
@@ -100,3 +101,12 @@ def _allocator() -> list[Check]:
             advice = "results hold for this setting; train with the same one."
             return [Check("allocator", "warn", f"{name}={os.environ[name]}", advice)]
     return []
+
+
+def _traces() -> Check:
+    folder = default_folder()
+    if folder is None:
+        return Check("traces", "ok", f"not kept ({VARIABLE}={OFF})")
+    kept = KeptTraces(folder)
+    found = f"{kept.count} kept in {folder}, {format_bytes(kept.size_bytes)} of {format_bytes(kept.limit_bytes)}"
+    return Check("traces", "ok", found)

@@ -39,7 +39,7 @@ def answer(
     """Answers a question that was asked in one piece, as over HTTP; ``workload`` is one that lives in this process."""
     kept = KeptWorkers(workers)
     # Advice keeps workers by itself: what it compiles is compiled in a fresh one.
-    site = Site(time_limit_seconds, workers if question.advise else kept, workload)
+    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=workers is None)
     try:
         return _answer(question, site, on_event)
     except LaunchLimitError:
@@ -148,7 +148,7 @@ def measure(
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, run on the device here."""
     require_run("measure", request)
-    return _one_trial(request, batch_size, Site(time_limit_seconds, None, workload), on_event)
+    return _one_trial(request, batch_size, Site(time_limit_seconds, workload=workload), on_event)
 
 
 def predict(
@@ -160,7 +160,8 @@ def predict(
     workload: Workload | None = None,
 ) -> tuple[ProbeInfo, Trial]:
     """One full trial at one batch size, predicted: for the GPU that is named, the one here, or the default one."""
-    return _one_trial(for_prediction(request), batch_size, Site(time_limit_seconds, None, workload), on_event)
+    site = Site(time_limit_seconds, workload=workload, keep_traces=True)
+    return _one_trial(for_prediction(request), batch_size, site, on_event)
 
 
 def for_prediction(request: Request) -> Request:

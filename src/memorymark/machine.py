@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from contextlib import suppress
@@ -19,6 +20,27 @@ from memorymark.version import __version__
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     return {"memorymark": __version__, "torch": _installed("torch"), "transformers": _installed("transformers")}
+
+
+@cache
+def foundation() -> dict[str, str]:
+    """What else a result rests on: Python, the other packages that build or train models, and MemoryMark's own files.
+
+    With the files themselves and not only a version, whoever changes MemoryMark gets no answer of the code before.
+    """
+    packages = {name: _installed(name) for name in ("timm", "peft", "bitsandbytes", "accelerate")}
+    return {"python": platform.python_version(), **packages, "source": _fingerprint(Path(__file__).parent)}
+
+
+def _fingerprint(package: Path) -> str:
+    found = hashlib.sha256()
+    for folder, folders, files in os.walk(package):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "dashboard"))
+        for name in sorted(files):
+            content = (Path(folder) / name).read_bytes()
+            found.update(f"{folder.removeprefix(str(package))}/{name} {len(content)}\n".encode())
+            found.update(content)
+    return found.hexdigest()
 
 
 @cache
@@ -42,6 +64,12 @@ def host_memory_bytes() -> int:
         with suppress(OSError, ValueError):  # not there, or "max"
             has = min(has, int(Path(file).read_text(encoding="ascii")))
     return has
+
+
+def lacks_accelerator() -> bool:
+    """Whether torch surely finds no GPU here; where it may find one that the driver's library does not list, no."""
+    is_for_others = any(kind in _installed("torch") for kind in ("rocm", "xpu"))
+    return not nvml.gpus() and platform.system() != "Darwin" and not is_for_others
 
 
 def _installed(package: str) -> str:

@@ -14,11 +14,15 @@ from memorymark.workload import Workload
 
 @dataclass(frozen=True)
 class Site:
-    """Where the work is done: in a worker process, or in this one if there is a ``workload`` that lives here only."""
+    """Where the work is done: in a worker process, or in this one if there is a ``workload`` that lives here only.
+
+    Only whoever runs the worker keeps traces on disk: where workers are lent, by a service say, others ask.
+    """
 
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
     workers: Workers | None = None
     workload: Workload | None = None
+    keep_traces: bool = False
 
     def open(self, request: Request, *, predict_without_gpu: bool = False) -> LocalProbe | RemoteProbe:
         """The probe of a request, not yet entered; what is wrong with the limits is said here, before any work."""
@@ -29,6 +33,7 @@ class Site:
             time_limit_seconds=self.time_limit_seconds,
             predict_without_gpu=predict_without_gpu,
             workers=self.workers,
+            keep_traces=self.keep_traces,
         )
 
     def announce(self, what: str, request: Request) -> StageStarted:

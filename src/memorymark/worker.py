@@ -7,6 +7,7 @@ Whatever a model prints goes to standard error. When the parent is gone, so is t
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
 import queue
@@ -23,6 +24,8 @@ from memorymark.blame import place_of
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.failures import lacks_host_memory
+from memorymark.kept_traces import KeptTraces, default_folder
+from memorymark.machine import foundation, versions
 from memorymark.probe.confinement import in_force, memory_limit_bytes
 from memorymark.probe.process import too_large
 from memorymark.request import Request
@@ -44,6 +47,7 @@ class Worker:
         self._request: Request | None = None
         self._has_run = False  # whether a batch went through the model
         self._traced: dict[str, tuple[Any, str]] = {}
+        self._on_disk: KeptTraces | None = None
         self._opened = 0
         self._loaded: dict[str, Any] | None = None
 
@@ -65,6 +69,12 @@ class Worker:
                 "confinement": in_force(),
             }
         return self._loaded
+
+    def keep_traces(self) -> dict[str, Any]:
+        """Lets this worker keep traces on disk, for the user whose process it is; nobody else's worker does."""
+        folder = default_folder()
+        self._on_disk = KeptTraces(folder) if folder is not None else None
+        return {"folder": str(folder) if folder is not None else None}
 
     def hub_config(self, name: str, revision: str | None) -> dict[str, Any]:
         """The config.json of a Hugging Face id as anybody may read it, for a worker that cannot fetch it itself."""
@@ -94,14 +104,18 @@ class Worker:
         if hub_config is not None:
             hub.give(asked.model, asked.revision, hub_config)
         look_early(asked)
-        loaded = self.load(with_transformers=asked.name.is_of_transformers)
-        imported = time.perf_counter()
+        loaded = self.load(with_transformers=False)
         nothing_named = asked.target.gpu is None and asked.target.device == "auto"
         if nothing_named and predict_without_gpu and loaded["device_kind"] == "cpu":
             asked = replace(asked, target=default_gpu_target(asked.target))
         gpu = asked.target.gpu
         if gpu is not None:
-            asked = self._request = replace(asked, small=bool(asked.small))
+            asked = replace(asked, small=bool(asked.small))
+        if asked.name.is_of_transformers and not (gpu is not None and self._find_trace(asked, find_gpu(gpu))):
+            self.load(with_transformers=True)
+        imported = time.perf_counter()
+        if gpu is not None:
+            self._request = asked
             opened = time.perf_counter()
             sample = self._predict_for(gpu)
             self._has_run = True
@@ -191,21 +205,57 @@ class Worker:
     def _trace(self, asked: Request, gpu: GpuEntry) -> tuple[Any, str]:
         """The step of a request as GPUs of this generation run it, traced once, and the size of a sample in words."""
         from memorymark.models.workloads import workload_of
-        from memorymark.prediction.cuda_choices import generation
         from memorymark.prediction.fake_step import as_traced, trace_training
 
-        runs_code = asked.name.runs_code or asked.trust_remote_code
-        version = self._opened if runs_code else 0  # the code may have changed since the last time
-        traced = replace(asked, target=Target(), recipe=as_traced(asked.recipe))
-        key = json.dumps([generation(gpu.capability), version, traced.to_dict()])
+        found = self._find_trace(asked, gpu)
+        if found is not None:
+            return found
+        workload = workload_of(asked)
+        made = trace_training(workload, as_traced(asked.recipe), gpu.capability), workload.sample
+        self._remember(self._trace_key(asked, gpu), made)
+        if self._on_disk is not None and not _runs_code(asked):
+            from memorymark.prediction.trace_document import to_document
+
+            document = {"sample": workload.sample, "step": to_document(made[0])}
+            self._on_disk.keep(_hash(self._trace_key(asked, gpu)), document)
+        return made
+
+    def _find_trace(self, asked: Request, gpu: GpuEntry) -> tuple[Any, str] | None:
+        """The trace of an earlier question, if one shared it: of this worker's, or on disk."""
+        key = self._trace_key(asked, gpu)
         if key in self._traced:
             self._traced[key] = self._traced.pop(key)  # the most recently used comes last
-        else:
-            workload = workload_of(asked)
-            self._traced[key] = (trace_training(workload, traced.recipe, gpu.capability), workload.sample)
-            for oldest in list(self._traced)[:-KEPT_TRACES]:
-                del self._traced[oldest]
-        return self._traced[key]
+            return self._traced[key]
+        if self._on_disk is None or _runs_code(asked):
+            return None
+        document = self._on_disk.find(_hash(key))
+        if document is None:
+            return None
+        from memorymark.prediction.trace_document import from_document
+
+        try:
+            made = from_document(document["step"]), str(document["sample"])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # somebody has changed it
+            self._on_disk.drop(_hash(key))
+            return None
+        self._remember(key, made)
+        return made
+
+    def _remember(self, key: str, made: tuple[Any, str]) -> None:
+        self._traced[key] = made
+        for oldest in list(self._traced)[:-KEPT_TRACES]:
+            del self._traced[oldest]
+
+    def _trace_key(self, asked: Request, gpu: GpuEntry) -> str:
+        """The same for all that leads to the same trace: model, sample, recipe, kind of GPU and whatever builds it."""
+        from memorymark.models.workloads import published_config
+        from memorymark.prediction.cuda_choices import generation
+        from memorymark.prediction.fake_step import as_traced
+
+        version = self._opened if _runs_code(asked) else 0  # the code may have changed since the last time
+        traced = replace(asked, target=Target(), recipe=as_traced(asked.recipe))
+        depends_on = [versions(), foundation(), published_config(asked)]
+        return json.dumps([generation(gpu.capability), version, traced.to_dict(), depends_on])
 
     def try_batch(self, batch_size: int) -> dict[str, Any]:
         """A quick trial."""
@@ -251,6 +301,14 @@ class Worker:
             f"give another --image-size; {asked.entry.id} cannot be trained on images of {side} x {side} pixels.",
             detail=_first_line(crash).rstrip("."),
         )
+
+
+def _runs_code(asked: Request) -> bool:
+    return asked.name.runs_code or asked.trust_remote_code
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def _import(module: str) -> None:

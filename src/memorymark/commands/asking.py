@@ -1,8 +1,9 @@
-"""How a command gets its answer: from a service, or worked out here and kept in the history."""
+"""How a command gets its answer: from a service, from the history, or worked out here and kept in the history."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 import typer
@@ -11,7 +12,7 @@ from memorymark import engine
 from memorymark.client import Client
 from memorymark.commands.options import Run
 from memorymark.errors import MemoryMarkError, StoppedError, UsageError
-from memorymark.events import Event, TrialFinished
+from memorymark.events import Event, StageStarted, TrialFinished
 from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
 from memorymark.question import Question
 from memorymark.result import Result
@@ -45,9 +46,7 @@ def ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_his
 
 def _ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_history: bool) -> Result:
     if server is None:
-        if fresh:
-            raise UsageError("--fresh is for --server; what is worked out here is always worked out anew.")
-        return engine.answer(question, **run) if no_history else _remembered(question, run)
+        return engine.answer(question, **run) if no_history else _remembered(question, run, fresh=fresh)
     if no_history:
         raise UsageError("--no-history is for what is worked out here; the server keeps its own history, drop it.")
     limit = run["time_limit_seconds"]
@@ -56,13 +55,19 @@ def _ask(question: Question, run: Run, *, server: str | None, fresh: bool, no_hi
     return client.answer(question, fresh=fresh, time_limit_seconds=given_limit, on_event=run["on_event"])
 
 
-def _remembered(question: Question, run: Run) -> Result:
-    """The answer, which is kept in the history; a history that cannot be written costs no answer."""
+def _remembered(question: Question, run: Run, *, fresh: bool) -> Result:
+    """The answer of the history, or else one that is kept there; a history that cannot be used costs no answer."""
     try:
-        from memorymark.history.recorder import Recorder
+        from memorymark.history.recorder import Recorder, known_answer
     except ImportError:  # inside a training environment without a database library
         return engine.answer(question, **run)
 
+    known = None if fresh else known_answer(question)
+    if known is not None:
+        when = datetime.fromtimestamp(known.at).strftime("%Y-%m-%d %H:%M")
+        said = f"answered from the history, job {known.job_id} of {when}; --fresh runs it again"
+        run["on_event"](StageStarted("start", said))
+        return known.result
     recorder = Recorder(question, run["on_event"])
     try:
         result = engine.answer(question, time_limit_seconds=run["time_limit_seconds"], on_event=recorder.on_event)

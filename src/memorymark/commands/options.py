@@ -139,8 +139,10 @@ Server = Annotated[
     str | None,
     typer.Option("--server", help="Ask this service, such as http://gpu-box:5001.", envvar="MEMORYMARK_SERVER"),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="With --server: work it out again, even if known.")]
-NoHistory = Annotated[bool, typer.Option("--no-history", help="Do not keep the result in the history.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Work it out again, even if the history has the answer.")]
+NoHistory = Annotated[
+    bool, typer.Option("--no-history", help="Neither look into the history nor keep the result in it.")
+]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds after which one trial counts as hung.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import uuid
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +12,8 @@ from typing import Any, Literal
 
 from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, DoesNotFitError, HistoryError, MemoryMarkError, UsageError
-from memorymark.machine import describe_machine, versions
+from memorymark.machine import describe_machine, foundation, versions
+from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
 from memorymark.question import Question
 from memorymark.recipe import Recipe
 from memorymark.request import Request
@@ -209,8 +211,8 @@ def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> 
     gpu = find_gpu(target.gpu).id if target.gpu is not None else None
     asked = question.to_dict()
     asked["request"] |= {"model": _model_key(question.request), "target": asdict(replace(target, gpu=gpu))}
-    place = None if question.all_gpus or gpu else machine
-    text = json.dumps([asked, tools, place], sort_keys=True)
+    place = None if question.all_gpus or gpu else [machine, [os.environ.get(name) for name in ALLOCATOR_SETTINGS]]
+    text = json.dumps([asked, tools, foundation(), place], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

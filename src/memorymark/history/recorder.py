@@ -1,9 +1,9 @@
-"""Keeps what the command line works out, so that it can be looked up later."""
+"""Keeps what the command line works out, so that it can be looked up later, or answer the same question again."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memorymark.comparison import Comparison
@@ -11,11 +11,46 @@ from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
 from memorymark.history.job import JobEvent, error_kind, new_job, suggestions_of
 from memorymark.history.store import Store, default_url
+from memorymark.machine import lacks_accelerator
 from memorymark.question import Question
-from memorymark.result import Result
+from memorymark.result import Result, result_from_dict
 from memorymark.sweep import Sweep
 from memorymark.target import default_gpu_target
 from memorymark.trial import Source
+
+
+@dataclass(frozen=True)
+class KnownAnswer:
+    """An answer of the history: the result, the job that found it, and when that was, in seconds since 1970."""
+
+    result: Result
+    job_id: str
+    at: float
+
+
+def known_answer(question: Question) -> KnownAnswer | None:
+    """The latest answer to the same question, by the same versions and, if it was measured, on this machine."""
+    target = question.request.target
+    is_open = target.gpu is None and target.device == "auto" and not question.all_gpus
+    if is_open and lacks_accelerator():
+        question = _predicted(question)
+    try:
+        store = Store(default_url(), must_exist=True)
+        try:
+            job = store.answered(new_job(question, "cli").key)
+        finally:
+            store.close()
+        if job is None or job.result is None:
+            return None
+        return KnownAnswer(result_from_dict(job.result), job.id, job.finished_at or job.created_at)
+    except (MemoryMarkError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None  # there is no history, or what it holds cannot be read: it is worked out as if there were none
+
+
+def _predicted(question: Question) -> Question:
+    """The question as it is answered where there is no GPU: by a prediction for the default one."""
+    request = question.request
+    return replace(question, request=replace(request, target=default_gpu_target(request.target)))
 
 
 class Recorder:
@@ -37,8 +72,7 @@ class Recorder:
         self._note("result", {})
         target = self._question.request.target
         if _source(result) == "predicted" and target.gpu is None:
-            request = replace(self._question.request, target=default_gpu_target(target))
-            self._question = replace(self._question, request=request)
+            self._question = _predicted(self._question)
         self._write(state="done", result=result.to_dict())
 
     def failed(self, error: MemoryMarkError) -> None:

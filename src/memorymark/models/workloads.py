@@ -42,6 +42,11 @@ def look_early(request: Request) -> None:
         _facts(request)
 
 
+def published_config(request: Request) -> dict[str, Any] | None:
+    """The config that is fetched for a request, and may be another tomorrow; ``None`` where nothing is fetched."""
+    return _facts(request) if request.name.kind == "hub" and not request.trust_remote_code else None
+
+
 def has_stand_in(request: Request) -> bool:
     """Whether there is a small model of the same kind."""
     return request.name.is_of_transformers

@@ -22,7 +22,8 @@ class RemoteProbe:
     """Runs a probe in a child process; a context manager that leaves no process behind.
 
     The probe measures, or predicts if the request names a GPU. With ``predict_without_gpu`` it also predicts, for the
-    default GPU, where there is none and the request leaves the device open.
+    default GPU, where there is none and the request leaves the device open. ``keep_traces`` lets the worker keep what
+    it traced on disk, which is right where it works for the user who runs it.
     """
 
     def __init__(
@@ -32,12 +33,13 @@ class RemoteProbe:
         time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
         predict_without_gpu: bool = False,
         workers: Workers | None = None,
+        keep_traces: bool = False,
     ) -> None:
         if not 0 < time_limit_seconds <= threading.TIMEOUT_MAX:
             limits = f"above 0 and up to {threading.TIMEOUT_MAX:.0f}"
             raise UsageError(f"--time-limit must be a number of seconds {limits}, not {time_limit_seconds:g}.")
         self._request, self._time_limit_seconds = request, time_limit_seconds
-        self._predict_without_gpu = predict_without_gpu
+        self._predict_without_gpu, self._keep_traces = predict_without_gpu, keep_traces
         self._workers = workers or FreshWorkers()
         self._worker: WorkerProcess | None = None
         self.info: ProbeInfo
@@ -107,6 +109,8 @@ class RemoteProbe:
 
     def _open(self) -> None:
         self._worker = self._workers.take()
+        if self._keep_traces:
+            self.call("keep_traces")
         try:
             hub_config = fetched_config(self._request) if self._worker.is_sealed else None
         except BaseException:

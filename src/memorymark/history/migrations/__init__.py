@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from memorymark.errors import HistoryError
 
+HERE = Path(__file__).parent
+
 
 def is_current(connection: Connection) -> bool:
-    """Whether the tables are up to date."""
-    here = MigrationContext.configure(connection).get_current_revision()
-    known = ScriptDirectory.from_config(_config())
-    if here is not None and here not in {script.revision for script in known.walk_revisions()}:
+    """Whether the tables are up to date; told without Alembic, which takes half a second to import."""
+    if not inspect(connection).has_table("alembic_version"):
+        return False
+    here = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    known = sorted(file.name.partition("_")[0] for file in (HERE / "versions").glob("[0-9]*.py"))
+    if here is not None and here not in known:
         raise HistoryError("the history was written by a newer MemoryMark; update this one, or use another history.")
-    return here == known.get_current_head()
+    return bool(here == known[-1])
 
 
 def migrate(connection: Connection) -> None:
     """Brings the tables up to date, in the transaction of the connection."""
-    if not is_current(connection):
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    if is_current(connection):
+        return
+    from alembic import command
+    from alembic.config import Config
 
-
-def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
-    return config
+    config.set_main_option("script_location", str(HERE))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
