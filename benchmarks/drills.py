@@ -21,9 +21,10 @@ from cases import flags, table
 from drilling.bombs import large_listings, memory_bombs
 from drilling.crowds import busy_connections, foreign_lock, half_requests, hang_ups
 from drilling.disk import disk_full
-from drilling.judge import HEADER, Outcome
+from drilling.judge import HEADER, Outcome, Promise
 from drilling.kills import random_kills
 from drilling.nonsense import nonsense
+from drilling.server import DidNotStartError
 
 PACKAGES = ("memorymark", "torch", "transformers", "flask", "sqlalchemy")
 
@@ -65,7 +66,11 @@ def main() -> int:
     outcomes = []
     for name in chosen:
         began = time.monotonic()
-        outcomes.append(drills()[name]())
+        try:
+            outcomes.append(drills()[name]())
+        except DidNotStartError as error:
+            said = [Promise("the server did not start", False)]
+            outcomes.append(Outcome(name, "", promises=said, notes=[f"The server's last words: {error}"]))
         print(f"{name}: {outcomes[-1].verdict()} ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
     notes = [f"- {outcome.drill}: {note}" for outcome in outcomes for note in outcome.notes]
     command = " ".join(["python", "benchmarks/drills.py", *sys.argv[1:]])
