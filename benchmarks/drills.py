@@ -26,6 +26,8 @@ from drilling.kills import random_kills
 from drilling.nonsense import nonsense
 from drilling.server import DidNotStartError
 
+# What a worker may take in the drill that tries to take more.
+WORKER_GIB = "2"
 PACKAGES = ("memorymark", "torch", "transformers", "flask", "sqlalchemy")
 
 
@@ -34,7 +36,7 @@ def drills() -> dict[str, Callable[[], Outcome]]:
     minutes, seconds = float(flags().get("minutes", 5)), float(flags().get("seconds", 15))
     return {
         "nonsense": nonsense,
-        "bombs": memory_bombs,
+        "bombs": lambda: memory_bombs("--worker-memory-gib", WORKER_GIB),
         "listings": large_listings,
         "hangups": hang_ups,
         "halves": half_requests,

@@ -1,8 +1,9 @@
-"""The drills judge rightly: what was lost, is stuck or came twice is found, and what is honest is not called a fault."""
+"""The drills judge rightly: what was lost, is stuck or came twice is found, and what is honest is no fault."""
 
 from collections import Counter
 
 import pytest
+
 from drilling.judge import (
     HEADER,
     Outcome,
