@@ -21,10 +21,13 @@ from cases import flags, table
 from drilling.bombs import large_listings, memory_bombs
 from drilling.crowds import busy_connections, foreign_lock, half_requests, hang_ups
 from drilling.disk import disk_full
-from drilling.judge import HEADER, Outcome
+from drilling.judge import HEADER, Outcome, Promise
 from drilling.kills import random_kills
 from drilling.nonsense import nonsense
+from drilling.server import DidNotStartError
 
+# What a worker may take in the drill that tries to take more.
+WORKER_GIB = "2"
 PACKAGES = ("memorymark", "torch", "transformers", "flask", "sqlalchemy")
 
 
@@ -33,7 +36,7 @@ def drills() -> dict[str, Callable[[], Outcome]]:
     minutes, seconds = float(flags().get("minutes", 5)), float(flags().get("seconds", 15))
     return {
         "nonsense": nonsense,
-        "bombs": memory_bombs,
+        "bombs": lambda: memory_bombs("--worker-memory-gib", WORKER_GIB),
         "listings": large_listings,
         "hangups": hang_ups,
         "halves": half_requests,
@@ -65,7 +68,11 @@ def main() -> int:
     outcomes = []
     for name in chosen:
         began = time.monotonic()
-        outcomes.append(drills()[name]())
+        try:
+            outcomes.append(drills()[name]())
+        except DidNotStartError as error:
+            said = [Promise("the server did not start", False)]
+            outcomes.append(Outcome(name, "", promises=said, notes=[f"The server's last words: {error}"]))
         print(f"{name}: {outcomes[-1].verdict()} ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
     notes = [f"- {outcome.drill}: {note}" for outcome in outcomes for note in outcome.notes]
     command = " ".join(["python", "benchmarks/drills.py", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""The drills judge rightly: what was lost, is stuck or came twice is found, and honest ends are no faults."""
+"""The drills judge rightly: what was lost, is stuck or came twice is found, and what is honest is no fault."""
 
 from collections import Counter
 

@@ -21,7 +21,7 @@ MOST_GROWTH_MIB = 3072
 MOST_LISTING_MIB = 300
 LARGE_CONFIGS, LISTINGS, LARGE_BYTES = 100, 8, 190 * 1024
 BOMB_SECONDS = 60.0
-BOMBS = {
+BOMBS: dict[str, dict[str, object]] = {
     "num_labels 1e9": {"config": {**TINY, "num_labels": 10**9}},
     "vocab_size 1e9": {"config": {**TINY, "vocab_size": 10**9}},
     "hidden_size 1e7": {"config": {**TINY, "hidden_size": 10**7, "intermediate_size": 10**7}},
@@ -63,31 +63,38 @@ class Scale(threading.Thread):
 
 
 def memory_bombs(*options: str) -> Outcome:
-    """The drill: one bomb after the other, each with a server of its own if the last one ended it."""
-    notes, promises, count, statuses = [], [], 0, None
-    for name, bomb in BOMBS.items():
-        with running(*options) as server:
+    """The drill: one bomb after the other, on a server that is started again where a bomb ended it."""
+    outcome = Outcome("memory bombs", ", ".join(BOMBS), count=len(BOMBS))
+    with running(*options) as server:
+        for name, bomb in BOMBS.items():
+            if not server.is_running:
+                server.must_start()
             scale = Scale(server)
             scale.start()
             began, state, sentence = time.monotonic(), "the server had to be ended", ""
-            with suppress(*GONE, KeyError):
-                question = tiny(new_name(), time_limit=BOMB_SECONDS) | bomb
-                answer = server.call("POST", "/jobs", question)
-                job = answer.document.get("job")
-                ended = server.call.finished(job["id"], 2 * BOMB_SECONDS) if job else None
-                state = ended["state"] if ended else f"refused with {answer.status}"
-                sentence = (ended or answer.document)["error"] or ""
+            with suppress(*GONE):
+                state, sentence = _exploded(server, bomb)
             scale.stop()
-            count += 1
-            seconds = time.monotonic() - began
             peaks = f"server {scale.peaks['server']:,} MiB, worker {scale.peaks['workers']:,} MiB"
-            notes.append(f"{name}: {state} after {seconds:.1f} s; {peaks}. {sentence}".strip())
-            promises.append(Promise(f"{name} took more than {MOST_GROWTH_MIB} MiB", not scale.is_aborted))
-            promises.append(Promise(f"{name} is still {state}", state not in UNFINISHED))
-            statuses = server.call.statuses if statuses is None else statuses + server.call.statuses
-    outcome = Outcome("memory bombs", ", ".join(BOMBS), count=count, promises=promises, notes=notes)
-    outcome.statuses.update(statuses or {})
+            outcome.notes.append(f"{name}: {state} after {time.monotonic() - began:.1f} s; {peaks}. {sentence}".strip())
+            outcome.promises += [
+                Promise(f"{name} took more than {MOST_GROWTH_MIB} MiB", not scale.is_aborted),
+                Promise(f"{name} is still {state}", state not in UNFINISHED),
+            ]
+        after = server.call("POST", "/analyze", tiny(new_name())) if server.is_running else None
+        is_fine = after is not None and after.status == 200
+        outcome.promises.append(Promise("the next job is not answered", is_fine))
+        outcome.statuses = server.call.statuses
     return outcome
+
+
+def _exploded(server: Server, bomb: dict[str, object]) -> tuple[str, str]:
+    """How a question ended, and what was said about it."""
+    answer = server.call("POST", "/jobs", {**tiny(new_name(), time_limit=BOMB_SECONDS), **bomb})
+    if answer.status != 202:
+        return f"refused with {answer.status}", answer.document["error"]
+    ended = server.call.finished(answer.document["job"]["id"], 2 * BOMB_SECONDS)
+    return ended["state"], ended["error"] or ""
 
 
 def large_listings() -> Outcome:

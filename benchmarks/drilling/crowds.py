@@ -228,7 +228,7 @@ def foreign_lock() -> Outcome:
             *(Promise(f"{what} took {took:.2f} s", took <= MOST_SECONDS_KNOWN) for what, took in slowest.items()),
             Promise(f"/health at most {worst_ms:,.0f} ms", worst_ms <= 1e3 * MOST_SECONDS_KNOWN),
             Promise(f"the next job: {after.status}", after.status == 200),
-            Promise("healthy afterwards", is_well),
+            Promise("not healthy afterwards", is_well),
         ],
         notes=[f"A new question asked meanwhile got {written!r}."],
     )

@@ -61,7 +61,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Promise:
-    """One thing that must hold; ``detail`` says where it did not."""
+    """One thing that must hold; ``words`` say what was found, as the table has it if it did not, ``detail`` where."""
 
     words: str
     is_kept: bool

@@ -145,7 +145,7 @@ def judged(server: Server, ended: dict[str, dict[str, Any]], count: int, unanswe
             Promise(f"{len(unanswered)} calls without an answer", not unanswered),
             Promise(f"stuck {len(stuck)}", not stuck),
             Promise(f"{len(inside)} jobs that broke the worker or the service", not inside),
-            Promise("healthy afterwards", is_well),
+            Promise("not healthy afterwards", is_well),
             Promise(f"the next job: {after.status}", after.status == 200),
         ],
         notes=[f"A job broke with: {sentence}" for sentence in sentences[:5]],

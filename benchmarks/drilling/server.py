@@ -22,6 +22,10 @@ END_SECONDS = 30.0
 MIB = 1024 * 1024
 
 
+class DidNotStartError(Exception):
+    """A server ended, or said nothing, where it should have said that it is ready."""
+
+
 class Server:
     """A server with a port and a history that outlive its process."""
 
@@ -47,6 +51,11 @@ class Server:
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         return bool(readable) and "ready" in self.process.stdout.readline()
+
+    def must_start(self) -> None:
+        """Starts it where nothing is in its way."""
+        if not self.start():
+            raise DidNotStartError(self.complaints())
 
     @property
     def pid(self) -> int:
@@ -94,6 +103,11 @@ class Server:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process has not ended."""
+        return self.process is not None and self.process.poll() is None
+
 
 @contextmanager
 def running(*options: str) -> Iterator[Server]:
@@ -101,8 +115,7 @@ def running(*options: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="memorymark-drill-") as folder:
         server = Server(Path(folder) / "history.db", *options)
         try:
-            if not server.start():
-                raise SystemExit(f"the server did not start:\n{server.complaints()}")
+            server.must_start()
             yield server
         finally:
             server.close()

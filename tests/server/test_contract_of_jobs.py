@@ -1,5 +1,6 @@
 """Made-up questions that make sense, or nearly: each is worked on to its end, and what comes of it is as documented."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -43,6 +44,7 @@ STEPS_ASIDE = [
     {"time_limit": 86_400},
     {"fresh": True},
 ]
+DEEP = json.loads("[" * 600 + "]" * 600)
 CONFIG_STEPS_ASIDE = [
     {"hidden_size": 33},
     {"num_hidden_layers": 0},
@@ -51,6 +53,9 @@ CONFIG_STEPS_ASIDE = [
     {"hidden_act": "no-such-activation"},
     {"layer_norm_eps": -1.0, "unknown_field": [{}]},
     {"num_attention_heads": "2"},
+    {"layer_type": "\ud800", "hidden_act": "a\udfff"},
+    {"id2label": {"0": "\x00"}},
+    {"deep": DEEP},
 ]
 FEW = {"max_batch": 2, "batch_size": 1}
 EXAMPLES = 30
