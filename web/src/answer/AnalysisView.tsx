@@ -53,7 +53,7 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
         )}
-        <ChangeQuestion job={job} request={isPart ? analysis.request : undefined} />
+        <ChangeQuestion job={job} request={part ? analysis.request : undefined} />
         <AskAdvice body={adviceOn(job.question, analysis.request)} />
         <AnalyzeAnother />
       </JobTitle>
