@@ -74,7 +74,7 @@ def test_a_config_is_fetched_as_anybody_may_and_once(hub):
 
 
 def test_a_file_too_large_for_a_config_is_not_even_fetched(hub):
-    with pytest.raises(UsageError, match="is larger than .* and so no config of a model"):
+    with pytest.raises(UsageError, match=r"is larger than .* and so no config of a model"):
         fetched_config(Request(model="some/large"))
 
     assert [method for method, *_ in hub.asked] == ["HEAD"]

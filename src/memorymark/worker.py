@@ -254,8 +254,8 @@ class Worker:
             )
         if asked.name.kind in ("config", "hub", "path") and not asked.trust_remote_code:
             return UsageError(
-                f"the config of {asked.entry.id} makes a model that does not run; check its values against a config.json "
-                "that works.",
+                f"the config of {asked.entry.id} makes a model that does not run; check its values against those of a "
+                "config.json that works.",
                 detail=said,
             )
         return None
