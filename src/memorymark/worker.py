@@ -286,21 +286,28 @@ class Worker:
         self._has_run = self._has_run or trial.fits
         return {"trial": trial.to_dict(), "clean": self._probe.clean}
 
-    def refused_size(self, crash: Exception) -> UsageError | None:
-        """The error that names the size of images that was asked for, where a crash is most likely of it.
+    def blamed(self, crash: Exception) -> UsageError | None:
+        """The error that names what was asked for, where a crash is most likely of it and not of this program.
 
-        So it is if the model has never run and no GPU complains.
+        So it is if the model has never run and no GPU complains: images of a size that was asked for, or a config that
+        is no catalog's.
         """
         asked = self._request
-        side = asked.image_size if asked is not None else None
-        if asked is None or side is None or self._has_run:
+        if asked is None or self._has_run or "CUDA" in str(crash):
             return None
-        if not isinstance(crash, OF_A_WRONG_SIZE) or "CUDA" in str(crash):
-            return None
-        return UsageError(
-            f"give another --image-size; {asked.entry.id} cannot be trained on images of {side} x {side} pixels.",
-            detail=_first_line(crash).rstrip("."),
-        )
+        said, side = _first_line(crash).rstrip("."), asked.image_size
+        if side is not None and isinstance(crash, OF_A_WRONG_SIZE):
+            return UsageError(
+                f"give another --image-size; {asked.entry.id} cannot be trained on images of {side} x {side} pixels.",
+                detail=said,
+            )
+        if asked.name.kind in ("config", "hub", "path") and not asked.trust_remote_code:
+            return UsageError(
+                f"the config of {asked.entry.id} makes a model that does not run; check its values against those of a "
+                "config.json that works.",
+                detail=said,
+            )
+        return None
 
 
 def _runs_code(asked: Request) -> bool:
@@ -350,7 +357,7 @@ def _answer(worker: Worker, call: str, arguments: dict[str, Any]) -> dict[str, A
         if limit_bytes is not None and lacks_host_memory(error):
             return _error(too_large(limit_bytes))
         traceback.print_exc()
-        refused = worker.refused_size(error)
+        refused = worker.blamed(error)
         return _crash(error) if refused is None else _error(refused)
 
 

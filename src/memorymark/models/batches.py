@@ -95,7 +95,8 @@ def set_image_side(config: Any, side: int) -> None:
     """Makes a model for images of another size, as one does to train on larger ones."""
     part = image_config(config)
     if image_side(config) is not None and config.model_type not in ANY_IMAGE_SIZE:
-        part.image_size = side
+        both = isinstance(part.image_size, (list, tuple))  # height and width
+        part.image_size = type(part.image_size)([side] * len(part.image_size)) if both else side
 
 
 def seconds_of(config: Any) -> int | None:
@@ -147,14 +148,22 @@ def make_batch(
     wanted = {"pixel_values", "input_values", "input_features", "input_ids"}
     known = {"_images": {"pixel_values"}, "_sounds": {"input_values", "input_features"}}
     if not arguments & known.get(make.__name__, wanted):
-        raise UsageError(
-            f"what {name} ({config.model_type}) takes is not known here; give a file.py:function that makes it."
-        )
+        raise unknown_inputs(config, name)
 
     def batch(size: int, device: torch.device) -> Batch:
-        return make(_Maker(config, task, arguments, shape, size, device))
+        try:
+            return make(_Maker(config, task, arguments, shape, size, device))
+        except AttributeError:  # its config says in other words what a sample is
+            raise unknown_inputs(config, name) from None
 
     return batch
+
+
+def unknown_inputs(config: Any, name: str) -> UsageError:
+    """What to say of a model whose batches nobody here knows how to make."""
+    return UsageError(
+        f"what {name} ({config.model_type}) takes is not known here; give a file.py:function that makes it."
+    )
 
 
 @dataclass(frozen=True)

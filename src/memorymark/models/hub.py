@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def give(name: str, revision: str | None, config: dict[str, Any]) -> None:
 @lru_cache(maxsize=1)  # it is looked at early, and then built from
 def _content(name: str, revision: str | None, *, is_public: bool = False) -> bytes:
     from huggingface_hub import errors as hub
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import hf_hub_download
 
     token = False if is_public else None
 
@@ -42,8 +43,7 @@ def _content(name: str, revision: str | None, *, is_public: bool = False) -> byt
     try:
         is_in_reach = _is_in_reach()
         if is_in_reach:
-            facts = get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision), token=token)
-            _check_size(facts.size, name)
+            _check_size(name, revision, token=token)
         file = hf_hub_download(name, "config.json", revision=revision, local_files_only=not is_in_reach, token=token)
     except hub.GatedRepoError:
         raise UsageError(f"{name} is gated on Hugging Face; log in with `hf auth login`, or {instead}.") from None
@@ -69,8 +69,13 @@ def _content(name: str, revision: str | None, *, is_public: bool = False) -> byt
         return opened.read(LARGEST_CONFIG_BYTES + 1)
 
 
-def _check_size(size_bytes: int | None, name: str) -> None:
-    """Refuses a file before it is fetched with which a whole disk could be filled."""
+def _check_size(name: str, revision: str | None, *, token: bool | None) -> None:
+    """Refuses, before it is fetched, a file with which a whole disk could be filled."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    size_bytes = None
+    with suppress(Exception):  # the download will say what is wrong, or find it in the cache
+        size_bytes = get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision), token=token).size
     if size_bytes is not None and size_bytes > LARGEST_CONFIG_BYTES:
         raise too_large_config(f"the config.json of {name}")
 

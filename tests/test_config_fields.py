@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from memorymark.catalog import all_models
+from memorymark.errors import UsageError
+from memorymark.models.build_guard import only_building
+from memorymark.models.config_fields import known_fields, only_known
+from memorymark.models.heads import make_config
+
+
+def test_every_field_of_the_catalogs_configs_is_known():
+    for entry in all_models():
+        unknown = entry.config.keys() - known_fields(CONFIG_MAPPING[entry.family])
+        assert unknown <= {"hidden_activation", "layer_norm_eps"}, entry.id  # which Gemma and ModernBERT do not read
+
+
+def test_what_no_class_reads_is_left_out_and_takes_no_methods_place():
+    facts = {"hidden_size": 64, "tokenizer_file": "/etc/passwd", "to_dict": 1, "get_text_config": 2}
+
+    assert only_known(facts, transformers.BertConfig) == {"hidden_size": 64}
+
+
+def test_labels_may_say_anything_and_only_their_number_counts():
+    config = make_config({"model_type": "bert", "id2label": {"0": "a/b", "1": "c: d", "2": "~"}}, "it")
+
+    assert config.num_labels == 3
+    assert "a/b" not in str(config.to_dict())
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"model_type": "bert", "hidden_act": "/etc/passwd"},
+        {"model_type": "bert", "hidden_act": "org/kernel"},
+        {"model_type": "bert", "hidden_act": "https:example.org"},
+        {"model_type": "bert", "hidden_act": "../secret"},
+        {"model_type": "bert", "hidden_act": "~root"},
+        {"model_type": "bert", "hidden_act": "x" * 101},
+        {"model_type": "llama", "rope_scaling": {"rope_type": "a/b"}},
+        {"model_type": "clip", "vision_config": {"hidden_act": "a/b"}},
+        {"model_type": "llava", "vision_config": {"model_type": "clip_vision_model", "hidden_act": "a/b"}},
+        {"model_type": "timm_wrapper", "architecture": "local-dir:/tmp"},
+        {"model_type": "timm_wrapper", "architecture": "hf-hub:a/b"},
+        {"model_type": "timm_wrapper", "architecture": ["resnet18"]},
+        {"model_type": "timm_wrapper", "architecture": "resnet18", "model_args": {"pretrained": True}},
+        {"model_type": "detr", "backbone": "resnet50"},
+    ],
+)
+def test_a_string_that_leads_elsewhere_is_refused(facts):
+    with pytest.raises(UsageError, match="the config"):
+        make_config(facts, "it")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "open(file)",
+        "open(file, 'w')",
+        "os.open(file, os.O_RDONLY)",
+        "os.listdir(folder)",
+        "os.remove(file)",
+        "os.system('true')",
+        "subprocess.run(['true'])",
+        "socket.create_connection(('127.0.0.1', 9))",
+        "ctypes.CDLL(file)",
+    ],
+)
+def test_while_a_model_is_built_nothing_is_opened_and_nobody_called(tmp_path, operation):
+    import ctypes
+    import os
+    import socket
+    import subprocess
+
+    file = tmp_path / "secret"
+    file.write_text("of the operator")
+    names = {"os": os, "socket": socket, "subprocess": subprocess, "ctypes": ctypes}
+    names |= {"file": str(file), "folder": str(tmp_path)}
+
+    with only_building(), pytest.raises(UsageError, match="open a file or reach out"):
+        eval(operation, names)
+
+    assert file.read_text() == "of the operator"
+
+
+def test_while_a_model_is_built_libraries_are_still_read():
+    with only_building():
+        assert "def " in Path(transformers.__file__).with_name("activations.py").read_text()
