@@ -230,7 +230,7 @@ export interface components {
              * Status
              * @enum {string}
              */
-            status: "ok" | "degraded";
+            status: "healthy" | "degraded";
             /** Problem */
             problem: string | null;
             /** Version */
