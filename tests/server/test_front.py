@@ -12,8 +12,12 @@ import pytest
 from calls import QUICK, TOKEN, is_error, sent_events
 
 from memorymark.history import new_job
+from memorymark.question import Question
+from memorymark.request import Request
 from memorymark.server import front as front_module
+from memorymark.server import schemas
 from memorymark.server.connections import Connections
+from memorymark.target import Target
 from processes import wait_until
 from test_recorded_analyses import recorded
 
@@ -61,10 +65,6 @@ def unknown(number):
 def known(jobs):
     """A question that the history has answered."""
     _, analysis = recorded("bert_fp32")
-    from memorymark.question import Question
-    from memorymark.request import Request
-    from memorymark.target import Target
-
     job = new_job(Question(request=Request(model="bert", target=Target(gpu="a10"))), "http")
     jobs.store.add(replace(job, state="done", result=analysis.to_dict(), started_at=1.0, finished_at=2.0))
     return {"model_name": "bert", "gpu": "a10"}
@@ -254,6 +254,14 @@ def test_headers_without_end_are_refused(served):
             for _ in range(1000):
                 connection.sendall(b"X-Padding: " + b"x" * 4096 + b"\r\n")
         assert call.get("/health").status == 200
+
+
+def test_what_is_no_http_is_told_so(served):
+    with served() as call, sent(call.port, "nonsense\r\n\r\n") as connection:
+        head, body = connection.recv(4096).split(b"\r\n\r\n")
+
+        assert head.split()[1] == b"400"
+        schemas.Error.model_validate_json(body)
 
 
 def stuck(monkeypatch, jobs, name):

@@ -1,8 +1,11 @@
 """Whoever listens hears everything, whatever happens between two looks."""
 
+import threading
+
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.target import Target
+from processes import PATIENCE_SECONDS
 
 QUESTION = Question(request=Request(model="bert", target=Target(gpu="a10")))
 RESULT = {"max_batch_size": 266}
@@ -63,3 +66,28 @@ def test_a_watcher_who_comes_after_the_end_hears_everything(idle_jobs):
 
     assert [event.number for event in heard] == [1, 2, 3]
     assert heard[-1].data == RESULT
+
+
+def test_what_was_told_is_read_without_waiting_for_who_writes(idle_jobs, monkeypatch):
+    jobs, heard = idle_jobs(), []
+    live = jobs.live(jobs.submit(QUESTION).job.id)
+    is_writing, go_on = threading.Event(), threading.Event()
+
+    def slow(*_):
+        is_writing.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(jobs.store, "save", slow)
+    with live.listening(lambda: heard.append(live.told(1))):
+        teller = threading.Thread(target=live.tell, args=["error", {}], kwargs={"state": "failed"})
+        teller.start()
+        assert is_writing.wait(PATIENCE_SECONDS)
+        events, job = live.told()
+        assert ([event.event for event in events], job.state, heard) == (["state"], "queued", [])
+        go_on.set()
+        teller.join()
+
+    [(events, job)] = heard
+    assert ([event.event for event in events], job.state) == (["error"], "failed")
+    live.wake()
+    assert len(heard) == 1

@@ -16,7 +16,14 @@ LARGEST_HEADERS_BYTES = 64 * 1024
 # A peer that is cut off says nothing; one that acknowledges nothing for this long is taken for gone.
 SILENCE_SECONDS = 20
 TOO_SLOW = {"status": "error", "error": "the request took too long to arrive; send it again."}
+NO_HTTP = {"status": "error", "error": "this is no HTTP request; send one such as GET / HTTP/1.1."}
 TOO_LONG = {"status": "error", "error": "the headers of the request are too long; send shorter ones."}
+
+
+REFUSAL = (
+    b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n"
+)
 
 
 class Connections:
@@ -126,6 +133,10 @@ class Connection(HttpToolsProtocol):
             self._owe()
             self.loop.call_soon(self._take_early)
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's word for it
+        """Says that what has come is no HTTP."""
+        self._refuse(b"400 Bad Request", NO_HTTP)
+
     def shutdown(self) -> None:
         """The service ends: who is being answered gets the answer, all others are sent away."""
         super().shutdown()
@@ -162,8 +173,7 @@ class Connection(HttpToolsProtocol):
         is_begun = any(cycle.response_started and not cycle.response_complete for cycle in self._cycles)
         if not is_begun:
             body = json.dumps(document).encode()
-            head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-            self.transport.write(head % (status, len(body)) + body)
+            self.transport.write(REFUSAL % (status, len(body)) + body)
         self.transport.close()
         self.loop.call_later(1.0, self.abort)
 

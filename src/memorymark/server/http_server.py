@@ -13,6 +13,7 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
+from memorymark.errors import MemoryMarkError
 from memorymark.server.connections import MOST_CONNECTIONS, Connections
 from memorymark.server.front import Front
 
@@ -53,6 +54,8 @@ class HttpServer:
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(LOOK_UP_SECONDS)
+        if not self._server.started:
+            raise MemoryMarkError("the server could not start to listen; its log says why.")
 
     def stop(self) -> None:
         """Takes no more calls, and ends when what was answered is sent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -79,6 +80,9 @@ def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
     with running(settings) as service:
+        # What is there now stays to the end. To look through all of it for garbage again and again holds everyone up.
+        gc.collect()
+        gc.freeze()
         log.info("ready on port %s", service.port)
         on_ready(service)
         while not asked_to_end.wait(1.0):
