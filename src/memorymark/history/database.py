@@ -37,7 +37,7 @@ LEAST_FREE_BYTES = 64 * KIB
 # How long a write waits for another one: of this process, and then of others.
 WAIT_SECONDS = 5.0
 # A search for damage takes no longer than this, and no more than a small part of the time.
-LOOK_SECONDS, LOOK_PART = 2.0, 0.05
+LOOK_SECONDS, LOOK_PART = 2.0, 0.01
 
 
 class Database:
