@@ -99,6 +99,7 @@ def test_a_damaged_document_costs_no_other_job(kept, file):
     assert [job.id for job in kept.jobs()] == [damaged.id, kept.job_kept.id]
     read = kept.job(damaged.id)
     assert (read.state, read.result, read.target_name) == ("done", None, "auto")
+    assert kept.answered(damaged.key) is None
     with pytest.raises(HistoryError, match=r"another version .* ask again\.$"):
         _ = read.question
 

@@ -36,8 +36,9 @@ MIGRATION_LOCK = 5_001_0001
 LEAST_FREE_BYTES = 64 * KIB
 # How long a write waits for another one: of this process, and then of others.
 WAIT_SECONDS = 5.0
+MIGRATION_SECONDS = 60.0
 # A search for damage takes no longer than this, and no more than a small part of the time.
-LOOK_SECONDS, LOOK_PART = 2.0, 0.05
+LOOK_SECONDS, LOOK_PART = 2.0, 0.01
 
 
 class Database:
@@ -187,9 +188,20 @@ class Database:
 
     def _update_tables(self) -> None:
         """Applies the migrations that are missing; where none is, nothing is written, and the disk may be full."""
+        until = time.monotonic() + MIGRATION_SECONDS
+        while not self._is_current():
+            try:
+                self._migrate()
+            except HistoryError as error:  # another process may be at it, for longer than a write takes
+                is_busy = "database is locked" in str(error.__cause__)
+                if not is_busy or time.monotonic() > until:
+                    raise
+
+    def _is_current(self) -> bool:
         with self.reading() as connection:
-            if is_current(connection):
-                return
+            return is_current(connection)
+
+    def _migrate(self) -> None:
         with self.writing() as connection:
             if self.file is None:  # one process at a time; SQLite lets only one write anyway
                 connection.exec_driver_sql("SET LOCAL lock_timeout = 0")

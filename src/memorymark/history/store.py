@@ -168,7 +168,8 @@ class Store:
     def answered(self, key: str) -> Job | None:
         """The latest job that answered the same question, if one did and no fault cut its answer short."""
         with self._database.reading() as connection:
-            return _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
+            job = _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
+        return job if job is not None and job.result is not None else None  # which may be damaged
 
     def unfinished(self) -> Iterator[Job]:
         """Jobs that a server left queued or running, in the order of their arrival, read one by one."""
