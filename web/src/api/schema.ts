@@ -396,7 +396,7 @@ export interface components {
         };
         /**
          * Analysis
-         * @description The answer. ``*_gb`` are GiB (2^30 bytes); ``optimal_batch_size`` is the maximum.
+         * @description The answer. ``*_gb`` are GiB (2^30 bytes); the batch to train with is ``recommended_batch_size``.
          */
         Analysis: {
             /** Model Name */
@@ -407,7 +407,15 @@ export interface components {
             gpu_name: string;
             /** Gpu Total Gb */
             gpu_total_gb: number;
-            /** Optimal Batch Size */
+            /**
+             * Recommended Batch Size
+             * @description The batch to train with: the smallest that is about as fast as any and keeps the margin; null if none keeps it.
+             */
+            recommended_batch_size: number | null;
+            /**
+             * Optimal Batch Size
+             * @description The largest batch that trains, as max_batch_size; to train with, take recommended_batch_size.
+             */
             optimal_batch_size: number;
             /** Optimal Memory Gb */
             optimal_memory_gb: number;
@@ -438,8 +446,6 @@ export interface components {
             ] | null;
             /** Limited By */
             limited_by: string;
-            /** Recommended Batch Size */
-            recommended_batch_size: number | null;
             /** Current Waste Gb */
             current_waste_gb: number | null;
             /** Current Waste Percent */
@@ -559,6 +565,11 @@ export interface components {
             source: "measured" | "predicted";
             /** Unknown Operations */
             unknown_operations: string[];
+            /**
+             * Weights Dtype
+             * @default
+             */
+            weights_dtype: string;
             /** Optimizer */
             optimizer: string;
             /** Sample */
@@ -1336,10 +1347,34 @@ export interface components {
              */
             source: "measured" | "predicted";
             recipe: components["schemas"]["RecipeView"];
-            /** Fastest */
+            /**
+             * Fastest
+             * @description The fastest GPU, if it is so beyond the uncertainty.
+             */
             fastest: string | null;
-            /** Cheapest */
+            /**
+             * Fastest Candidates
+             * @description The GPUs that may be the fastest, the fastest by its prediction first.
+             * @default []
+             */
+            fastest_candidates: string[];
+            /**
+             * Cheapest
+             * @description Where a sample costs least, if that is so beyond the uncertainty.
+             */
             cheapest: string | null;
+            /**
+             * Cheapest Candidates
+             * @description The GPUs on which a sample may cost least, the cheapest by its prediction first.
+             * @default []
+             */
+            cheapest_candidates: string[];
+            /**
+             * Unpriced
+             * @description GPUs that could train it and are not considered for cheapest: they have no price.
+             * @default []
+             */
+            unpriced: string[];
             /** Gpus */
             gpus: components["schemas"]["Contender"][];
             request: components["schemas"]["RequestView"];
@@ -1370,6 +1405,14 @@ export interface components {
             recommended_batch_size: number | null;
             /** Samples Per Second */
             samples_per_second: number | null;
+            /**
+             * Samples Per Second Interval
+             * @default null
+             */
+            samples_per_second_interval: [
+                number,
+                number
+            ] | null;
             /** Usd Per Million Samples */
             usd_per_million_samples: number | null;
             price: components["schemas"]["Price"] | null;
@@ -1398,8 +1441,18 @@ export interface components {
             cost_savings_annual: number | null;
             /** Fastest */
             fastest: string | null;
+            /**
+             * Fastest Candidates
+             * @default null
+             */
+            fastest_candidates: string[] | null;
             /** Cheapest */
             cheapest: string | null;
+            /**
+             * Cheapest Candidates
+             * @default null
+             */
+            cheapest_candidates: string[] | null;
         };
         /**
          * JobView
