@@ -21,6 +21,10 @@ describe("formatting", () => {
     expect(show.speedup(1.5439)).toBe("1.54x");
     expect(show.perSecond(76.14)).toBe("76.1");
     expect(show.perSecond(1685.2)).toBe("1,685");
+    expect(show.perSecond(0.04123)).toBe("0.0412");
+    expect(show.perSecond(0.4)).toBe("0.400");
+    expect(show.perSecond(99.96)).toBe("100");
+    expect(show.perSecond(0)).toBe("0");
     expect(show.parameters(109_483_778)).toBe("109M");
     expect(show.parameters(25_557_032)).toBe("25.6M");
     expect(show.seconds(4.26)).toBe("4.3 s");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Comparison } from "../src/api/types";
-import { analysisDetail, analysisHeadline, comparisonHeadline, doesNotFitHeadline } from "../src/logic/headline";
+import { analysisDetail, analysisHeadline, comparisonHeadline, contestWords, doesNotFitHeadline } from "../src/logic/headline";
 import { analysis, changed } from "./data";
 
 describe("the headline", () => {
@@ -48,14 +48,28 @@ describe("the headline", () => {
 
   it("names the fastest and the cheapest GPU", () => {
     const gpus = [
-      { gpu: "h100", gpu_name: "NVIDIA H100 80 GB" },
-      { gpu: "l4", gpu_name: "NVIDIA L4" },
+      { gpu: "h100", gpu_name: "NVIDIA H100 80 GB", fits: true },
+      { gpu: "l4", gpu_name: "NVIDIA L4", fits: true },
     ];
     const comparison = (fastest: string | null, cheapest: string | null) =>
       comparisonHeadline({ gpus, fastest, cheapest } as unknown as Comparison).sentence;
     expect(comparison("h100", "l4")).toBe("Fastest on the H100 80 GB, cheapest on the L4");
     expect(comparison("l4", "l4")).toBe("The L4 is both the fastest and the cheapest");
     expect(comparison("h100", null)).toBe("Fastest on the H100 80 GB");
-    expect(comparison(null, null)).toBe("It fits no GPU of the catalog");
+    expect(comparison(null, null)).toBe("No batch keeps the margin on any GPU");
+    const nowhere = { gpus: gpus.map((gpu) => ({ ...gpu, fits: false })), fastest: null, cheapest: null };
+    expect(comparisonHeadline(nowhere as unknown as Comparison).sentence).toBe("It fits no GPU of the catalog");
+  });
+
+  it("leaves open what the uncertainty leaves open", () => {
+    const named = (id: string) => id.toUpperCase();
+    const contest = (fastest: string[], cheapest: string[]) =>
+      contestWords(
+        { fastest: null, cheapest: null, fastest_candidates: fastest, cheapest_candidates: cheapest },
+        named,
+      );
+    expect(contest(["a", "b"], ["b", "c", "d"])).toBe("Fastest on the A or B, cheapest on the B, C or D");
+    expect(contest(["a", "b", "c", "d"], [])).toBe("Fastest on the A, B or one of 2 others");
+    expect(contest([], [])).toBeNull();
   });
 });

@@ -13,6 +13,7 @@ const contender = (name: string, speed: number | null, cost: number | null): Con
   fits: speed !== null,
   max_batch_size: null,
   max_batch_interval: null,
+  samples_per_second_interval: null,
   recommended_batch_size: null,
   samples_per_second: speed,
   usd_per_million_samples: cost,

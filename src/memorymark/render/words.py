@@ -170,7 +170,7 @@ def _gain(result: Analysis) -> str:
     if then.batch_size < now.batch_size and result.speedup < WORTH_SAYING:
         slower = 100 * (1 - result.speedup)
         speed = f"{slower:.0f} % slower than" if slower >= WORTH_NOTICE else "as fast as"
-        return f"{speed} today's {now.batch_size}, {_why_less(result, now)}"
+        return f"{speed} today's {now.batch_size}"
     if result.speedup < WORTH_SAYING:
         return "no faster than today: the batch size is not what slows you down"
     return f"{speedup_words(result)} faster than today, {result.source}"
@@ -208,18 +208,6 @@ def why_smaller(result: Analysis) -> str:
         "as_fast": f"it is about as fast as {today}, with less memory",
     }[result.smaller_because]
     return f"Batch {best.batch_size} is recommended and not today's {today}: {why}."
-
-
-def _why_less(result: Analysis, now: Trial) -> str:
-    """Why a smaller batch than today's is recommended."""
-    if now.batch_size in result.thrashing:
-        return "at which the allocator thrashes"
-    if now.peak_reserved_bytes > result.safe_bytes:
-        return f"which does not keep a margin of {100 * result.margin:g} %"
-    interval = result.max_batch_interval
-    if interval is not None and now.batch_size > interval[0]:
-        return "which may not fit: the prediction is too close to call"
-    return "which takes more memory"
 
 
 def within(trial: Trial, name: str) -> str:

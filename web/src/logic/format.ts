@@ -47,8 +47,11 @@ export function gain(value: number): string {
   return `${fixed(value, value !== 1 && Math.abs(value - 1) < 0.1 ? 2 : 1)}x`;
 }
 
+/** A rate in three digits or more: `0.0412`, `8.30`, `85.3`, `12,345`. */
 export function perSecond(value: number): string {
-  return fixed(value, value < 100 ? 1 : 0);
+  const rounded = Number(value.toPrecision(3));
+  const digits = rounded === 0 ? 0 : Math.max(2 - Math.floor(Math.log10(Math.abs(rounded))), 0);
+  return fixed(value, Math.min(digits, 20));
 }
 
 /** `124M`, `25.6M`, `7.2B`. */

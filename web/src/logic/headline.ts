@@ -90,16 +90,37 @@ function whyNothing(gains: readonly number[]): string {
 }
 
 export function comparisonHeadline(comparison: Comparison): Headline {
-  const named = (id: string | null) => comparison.gpus.find((gpu) => gpu.gpu === id) ?? null;
-  const fastest = named(comparison.fastest);
-  const cheapest = named(comparison.cheapest);
-  if (!fastest) return { sentence: "It fits no GPU of the catalog", tone: "bad" };
-  if (!cheapest) return { sentence: `Fastest on the ${shortGpuName(fastest.gpu_name)}`, tone: "good" };
-  if (fastest === cheapest) {
-    return { sentence: `The ${shortGpuName(fastest.gpu_name)} is both the fastest and the cheapest`, tone: "good" };
+  const { fastest, cheapest, gpus } = comparison;
+  if (!gpus.some((gpu) => gpu.fits)) return { sentence: "It fits no GPU of the catalog", tone: "bad" };
+  const named = (id: string) => shortGpuName(gpus.find((gpu) => gpu.gpu === id)?.gpu_name ?? id);
+  if (fastest !== null && fastest === cheapest) {
+    return { sentence: `The ${named(fastest)} is both the fastest and the cheapest`, tone: "good" };
   }
-  const names = [fastest, cheapest].map((gpu) => shortGpuName(gpu.gpu_name));
-  return { sentence: `Fastest on the ${names[0]}, cheapest on the ${names[1]}`, tone: "good" };
+  const said = contestWords(comparison, named);
+  return { sentence: said ?? "No batch keeps the margin on any GPU", tone: said ? "good" : "neutral" };
+}
+
+interface Contest {
+  fastest: string | null;
+  cheapest: string | null;
+  fastest_candidates?: string[] | null;
+  cheapest_candidates?: string[] | null;
+}
+
+/** Who is the fastest and who the cheapest, as far as the uncertainty lets that be told; `null` if nobody is either. */
+export function contestWords(contest: Contest, named: (id: string) => string): string | null {
+  const fastest = oneOf(contest.fastest, contest.fastest_candidates ?? [], named);
+  const cheapest = oneOf(contest.cheapest, contest.cheapest_candidates ?? [], named);
+  if (fastest && cheapest) return `Fastest on the ${fastest}, cheapest on the ${cheapest}`;
+  return fastest ? `Fastest on the ${fastest}` : null;
+}
+
+function oneOf(sure: string | null, candidates: readonly string[], named: (id: string) => string): string | null {
+  if (sure !== null) return named(sure);
+  const names = candidates.map(named);
+  if (names.length < 2) return names[0] ?? null;
+  if (names.length > 3) return `${names.slice(0, 2).join(", ")} or one of ${names.length - 2} others`;
+  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 }
 
 export function sweepHeadline(sweep: Sweep): Headline {

@@ -1,6 +1,7 @@
 // A job in a list, in a few words.
 import type { Gpu, JobSummary, Model } from "../api/types";
 import { count, shortGpuName, speedup } from "./format";
+import { contestWords } from "./headline";
 import { sentence } from "./problems";
 
 /** The model and where it trains: `BERT base on A10`. */
@@ -34,11 +35,8 @@ export function askedWords(job: JobSummary): string {
 export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string {
   const { headline } = job;
   if (!headline) return job.error ? sentence(job.error) : "No answer yet";
-  if (headline.fastest) {
-    const named = (id: string) => shortGpuName(gpus.find((gpu) => gpu.id === id)?.name ?? id);
-    const cheapest = headline.cheapest ? `, cheapest on the ${named(headline.cheapest)}` : "";
-    return `Fastest on the ${named(headline.fastest)}${cheapest}`;
-  }
+  const contest = contestWords(headline, (id) => shortGpuName(gpus.find((gpu) => gpu.id === id)?.name ?? id));
+  if (contest) return contest;
   if (foundNothing(job)) return `Nothing is worth changing · ${headline.source}`;
   return [
     headline.recommended_batch_size === null ? null : `use ${count(headline.recommended_batch_size)}`,
