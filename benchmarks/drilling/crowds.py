@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from drilling.calls import GONE, open_socket, posted
 from drilling.judge import Outcome, Promise, percentile
 from drilling.lane import busy_lane
-from drilling.probe import busy, health_probed
+from drilling.probe import Call, busy, health_probed
 from drilling.questions import new_name, tiny
 from drilling.server import Server, running
 
@@ -153,7 +153,7 @@ def _is_closed(half: socket.socket) -> bool:
 
 def busy_connections(seconds: float) -> Outcome:
     """The drill: /health beside connections that never pause."""
-    calls = [("GET", "/jobs", None), ("POST", "/analyze", tiny("known")), ("GET", "/models", None)]
+    calls: list[Call] = [("GET", "/jobs", None), ("POST", "/analyze", tiny("known")), ("GET", "/models", None)]
     with running() as server:
         server.call.document("POST", "/analyze", tiny("known"))
         with health_probed(server.port) as idle:
@@ -192,7 +192,7 @@ def _lock(server: Server) -> None:
 
 def foreign_lock() -> Outcome:
     """The drill: another program holds the write lock of the history while callers read."""
-    reads: list[tuple[str, str, object]] = [
+    reads: list[Call] = [
         ("GET", "/jobs", None),
         ("POST", "/analyze", tiny("known")),
         ("GET", "/models", None),
