@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from drilling.calls import GONE, open_socket, posted
 from drilling.judge import Outcome, Promise, percentile
 from drilling.lane import busy_lane
-from drilling.probe import busy, health_probed
+from drilling.probe import Call, busy, health_probed
 from drilling.questions import new_name, tiny
 from drilling.server import Server, running
 
@@ -21,7 +21,8 @@ WAITING_CALLERS, LISTENERS, HALF_REQUESTS, BUSY_CONNECTIONS = 64, 256, 1120, 128
 MOST_SECONDS_TO_FREE = 2.0
 MOST_SECONDS_KNOWN = 1.0
 MOST_HEALTH_MS = 50.0
-HALF_SECONDS, LOCK_SECONDS = 10.0, 5.0
+# How long half requests are held, which is longer than a server should wait for the other half.
+HALF_SECONDS, LOCK_SECONDS = 30.0, 5.0
 GIVE_UP_SECONDS = 20.0
 
 
@@ -134,6 +135,7 @@ def half_requests() -> Outcome:
             Promise(f"a known answer meanwhile: {known:.2f} s", known <= MOST_SECONDS_KNOWN),
             Promise(f"/health p99 {p99:,.0f} ms", p99 <= 1e3 * MOST_SECONDS_KNOWN),
             Promise(f"{probed.unanswered} calls of /health without an answer", probed.unanswered == 0),
+            Promise(f"{len(opened) - closed:,} still open after {HALF_SECONDS:g} s", closed == len(opened)),
         ],
         notes=[
             f"Opened in {opening_seconds:.1f} s; {closed:,} were closed by the server after {still_open_seconds:.1f} s."
@@ -153,7 +155,7 @@ def _is_closed(half: socket.socket) -> bool:
 
 def busy_connections(seconds: float) -> Outcome:
     """The drill: /health beside connections that never pause."""
-    calls = [("GET", "/jobs", None), ("POST", "/analyze", tiny("known")), ("GET", "/models", None)]
+    calls: list[Call] = [("GET", "/jobs", None), ("POST", "/analyze", tiny("known")), ("GET", "/models", None)]
     with running() as server:
         server.call.document("POST", "/analyze", tiny("known"))
         with health_probed(server.port) as idle:
@@ -192,7 +194,7 @@ def _lock(server: Server) -> None:
 
 def foreign_lock() -> Outcome:
     """The drill: another program holds the write lock of the history while callers read."""
-    reads: list[tuple[str, str, object]] = [
+    reads: list[Call] = [
         ("GET", "/jobs", None),
         ("POST", "/analyze", tiny("known")),
         ("GET", "/models", None),

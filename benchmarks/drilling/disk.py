@@ -178,8 +178,8 @@ def _read_only(small: SmallDisk | LimitedFiles, server: Server, outcome: Outcome
 
 
 def _statuses(call: Caller) -> dict[str, int]:
-    asked: dict[str, Any] = {"GET /jobs": None, "POST /jobs": tiny(new_name()), "GET /health": None}
-    return {what: call(*what.split(), body).status for what, body in asked.items()}
+    asked = [("GET", "/jobs", None), ("POST", "/jobs", tiny(new_name())), ("GET", "/health", None)]
+    return {f"{method} {path}": call(method, path, body).status for method, path, body in asked}
 
 
 def _soon(condition: Any, seconds: float = SECONDS_TO_CATCH_UP) -> bool:

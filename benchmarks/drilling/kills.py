@@ -68,7 +68,7 @@ class Callers:
             try:
                 work(chance)
             except GONE:  # the server is down, or went down in the middle of it
-                time.sleep(0.2)
+                time.sleep(0.5)
 
     def _ask(self, chance: random.Random) -> None:
         with self._lock:
@@ -82,14 +82,14 @@ class Callers:
             return
         is_shared = kind == "shared"
         name = f"shared-{chance.randrange(SHARED_NAMES)}" if is_shared else new_name()
-        with self._lock:
-            self.posts += 1
-            self.shared += is_shared
-            if not is_shared:
+        if not is_shared:
+            with self._lock:
                 self.sent.once.add(name)
         answer = self._caller("POST", "/analyze" if kind == "wait" else "/jobs", tiny(name))
         document = answer.document
         with self._lock:
+            self.posts += 1
+            self.shared += is_shared
             if answer.status in (200, 202) or "job_id" in document:
                 job_id = document.get("job_id") or document["job"]["id"]
                 self.reused += bool(document.get("reused"))
@@ -155,13 +155,16 @@ def random_kills(minutes: float, seed: int = 5001) -> Outcome:
         server.call.finished(server.call.document("POST", "/jobs", tiny("first"))["job"]["id"])
         ends_at = time.monotonic() + 60 * minutes
         with health_probed(server.port) as probed, Callers(server, seed) as callers:
+            victims = ["server", "worker", "worker"]
             while time.monotonic() < ends_at:
                 time.sleep(chance.uniform(SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS))
-                found = workers(server.pid)
-                if found and chance.random() < 0.6:
-                    with suppress(ProcessLookupError):
+                if not victims:
+                    victims = chance.sample(["server", "worker", "worker"], 3)
+                if victims.pop() == "worker":
+                    with suppress(ProcessLookupError, IndexError):  # none is there just now
+                        worker = chance.choice(workers(server.pid))
                         callers.sent.worker_kills.append(time.time())
-                        os.kill(chance.choice(found), signal.SIGKILL)
+                        os.kill(worker, signal.SIGKILL)
                     continue
                 callers.sent.server_kills.append(time.time())
                 left_behind += len(server.kill())
@@ -177,7 +180,7 @@ def random_kills(minutes: float, seed: int = 5001) -> Outcome:
     kills = f"{len(sent.server_kills)} kills of the server, {len(sent.worker_kills)} of workers"
     return Outcome(
         "random kills",
-        f"{minutes:g} min: {kills}, {callers.posts} questions, {len(callers.streams)} listeners",
+        f"{minutes:g} min: {kills}, {callers.posts} questions answered or in line, {len(callers.streams)} listeners",
         count=len(sent.acknowledged),
         losses=losses(sent, records),
         statuses=callers.statuses,

@@ -25,7 +25,7 @@ TEXTS = [
     "../../x",
     "",
 ]
-WRONG = [None, True, -1, 0, 1.5, 10**30, 1e308, "16", [], [1], {}, {"a": {}}]
+WRONG: list[Any] = [None, True, -1, 0, 1.5, 10**30, 1e308, "16", [], [1], {}, {"a": {}}]
 DEPTHS = (50, 100, 200, 400, 500, 700, 950, 1000, 1500, 2000)
 FIELDS = """model_name task revision gpu device precision optimizer lora attention loss accumulate seq_len image_size
     audio_seconds small batch_size max_batch memory_gib margin price_per_hour hours_per_run runs_per_year people fresh
