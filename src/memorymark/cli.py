@@ -92,4 +92,6 @@ def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = 
     if as_json:
         typer.echo(json.dumps({"status": "error", "error": sentence, "trials": trials}, indent=2))
     else:
-        typer.secho(f"Error: {sentence}", err=True, fg=None if os.environ.get("NO_COLOR") else "red")
+        from memorymark.render.plain import say
+
+        say(f"Error: {sentence}", err=True, color=None if os.environ.get("NO_COLOR") else "red")

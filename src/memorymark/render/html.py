@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.advice import DIALECTS, advice_notes
+from memorymark.render.plain import escape_html as escape
 from memorymark.render.words import (
     COMPARED,
     PARTS,
