@@ -17,10 +17,11 @@ from memorymark.events import StageStarted, TrialFinished
 from memorymark.history import Store, new_job
 from memorymark.own import OwnRequest
 from memorymark.question import Question
+from memorymark.render.console import CleanConsole
 from memorymark.render.csv import as_csv
 from memorymark.render.html import page
 from memorymark.render.notebook import as_text
-from memorymark.render.plain import CleanConsole, clean, one_line
+from memorymark.render.plain import clean, one_line
 from memorymark.render.progress import Progress
 from memorymark.render.terminal import print_checks, print_result
 from memorymark.trial import Failure, Trial

@@ -28,7 +28,7 @@ def report(
 ) -> None:
     """Write a past analysis as an HTML page that needs nothing else, its trials as CSV, or all of it as JSON."""
     from memorymark.render.json import print_json
-    from memorymark.render.plain import say
+    from memorymark.render.plain import one_line
 
     _require_writable(output, job)
     result = _of_file(Path(job)) if Path(job).is_file() else _of_job(job, database)
@@ -39,7 +39,7 @@ def report(
     if as_json:
         print_json({"report": str(output)})
     else:
-        say(str(output))
+        typer.echo(one_line(str(output)))
 
 
 def _require_writable(output: Path, job: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from memorymark.render.console import CleanConsole
 from memorymark.render.html import fragment
-from memorymark.render.plain import CleanConsole
 from memorymark.render.terminal import print_facts, print_result
 from memorymark.trial import Trial
 

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from memorymark.events import Event, StageStarted
-from memorymark.render.plain import CleanConsole
+from memorymark.render.console import CleanConsole
 from memorymark.trial import Trial
 from memorymark.units import format_bytes
 

@@ -20,7 +20,7 @@ from memorymark.checkup import Check
 from memorymark.comparison import Comparison
 from memorymark.probe import ProbeInfo
 from memorymark.render.advice import print_advice
-from memorymark.render.plain import CleanConsole
+from memorymark.render.console import CleanConsole
 from memorymark.render.words import (
     COMPARED,
     PARTS,

@@ -10,7 +10,7 @@ from rich.text import Text
 from memorymark.integrations.observation import Observation
 from memorymark.integrations.report import Report
 from memorymark.integrations.verdict import Finding
-from memorymark.render.plain import CleanConsole
+from memorymark.render.console import CleanConsole
 from memorymark.render.words import PARTS
 from memorymark.units import format_bytes
 
