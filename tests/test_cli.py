@@ -110,6 +110,16 @@ def test_the_listings_as_json():
     assert {"memory_bytes", "price", "prices", "here"} <= gpus[0].keys()
 
 
+@pytest.mark.parametrize("columns", [120, 80, 60])
+def test_the_names_of_models_are_whole_however_narrow_the_terminal_is(columns):
+    shown = run_here("models", COLUMNS=str(columns)).stdout
+
+    named = {name for entry in all_models() for name in (entry.id, entry.huggingface_id)}
+    assert named <= set(shown.split())
+    assert "…" not in shown
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= columns
+
+
 @pytest.mark.parametrize("listing", ["models", "gpus"])
 def test_the_listings_for_people(listing):
     shown = run_here(listing, COLUMNS="80").stdout

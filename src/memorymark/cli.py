@@ -27,6 +27,7 @@ from memorymark.commands.validate import app as validate_app
 from memorymark.commands.watch import SETTINGS as WATCH_SETTINGS
 from memorymark.commands.watch import watch
 from memorymark.errors import DoesNotFitError, MemoryMarkError
+from memorymark.render.plain import one_line
 from memorymark.version import __version__
 
 # What a command line that cannot be parsed raises; the module it lives in depends on the version of typer.
@@ -98,4 +99,4 @@ def _report(sentence: str, *, as_json: bool, trials: Sequence[dict[str, Any]] = 
     if as_json:
         typer.echo(json.dumps({"status": "error", "error": sentence, "trials": trials, **more}, indent=2))
     else:
-        typer.secho(f"Error: {sentence}", err=True, fg=None if os.environ.get("NO_COLOR") else "red")
+        typer.secho(one_line(f"Error: {sentence}"), err=True, fg=None if os.environ.get("NO_COLOR") else "red")

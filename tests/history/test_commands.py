@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from records import advised, analysis, compared, done, failed
+from records import advised, analysis, asked, compared, done, failed
 
 from advices import INFO, advice, option
 from command_line import run_here
@@ -88,6 +88,23 @@ def test_analyses_under_different_caps_are_told_apart_in_a_narrow_terminal(tmp_p
     assert {"8.00", "64.0", "GiB", "MiB"} <= set(narrow.split())
     assert "…" not in narrow
     assert max(map(len, narrow.splitlines())) <= 80
+
+
+LONG_NAMES = ("HuggingFaceTB/SmolLM2-1.7B-Instruct-with-a-long-name", "timm:vit_base_patch16_224.augreg2_in21k_ft_in1k")
+
+
+@pytest.mark.parametrize("columns", [200, 80, 60])
+def test_names_are_whole_however_narrow_the_terminal_is(tmp_path, columns):
+    url = f"sqlite:///{tmp_path}/history.db"
+    with closing(Store(url)) as store:
+        for number, name in enumerate(LONG_NAMES):
+            store.add(asked(model=name, id=f"{number}aa000000000"))
+        store.add(done(id="ccc000000000"))
+
+    listed = run_here("history", MEMORYMARK_DATABASE=url, COLUMNS=str(columns)).stdout
+
+    assert {*LONG_NAMES, "bert", "ccc00000", "266", "1.42x", "queued"} <= set(listed.split())
+    assert "…" not in listed
 
 
 def test_advice_is_listed_with_the_recipe_that_its_numbers_are_of(tmp_path):

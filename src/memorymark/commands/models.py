@@ -10,7 +10,7 @@ from memorymark.models.tasks import TASKS
 def models(as_json: o.Json = False) -> None:
     """List the models known by name."""
     from memorymark.render.json import print_json
-    from memorymark.render.terminal import print_models
+    from memorymark.render.models import print_models
 
     if as_json:
         tasks = [task.to_dict() for task in TASKS.values()]

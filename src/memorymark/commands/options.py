@@ -238,6 +238,7 @@ def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
     @wraps(command)
     def with_shared_options(*, time_limit: float, as_json: bool, quiet: bool, **values: Any) -> None:
         from memorymark.render.json import print_json
+        from memorymark.render.plain import one_line
         from memorymark.render.progress import Progress
 
         request = make_request(**{parameter.name: values.pop(parameter.name) for parameter in asked})
@@ -248,7 +249,7 @@ def takes_request(command: Callable[..., Answer]) -> Callable[..., None]:
         else:
             answer.show()
         if answer.complaint:
-            typer.echo(answer.complaint, err=True)
+            typer.echo(one_line(answer.complaint), err=True)
         if answer.exit_code:
             raise typer.Exit(answer.exit_code)
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from memorymark.analysis import Analysis
 from memorymark.history import ListedJob
+from memorymark.render.narrow import Entry, print_table_or_list
 from memorymark.render.terminal import make_console, make_table
 from memorymark.render.words import described, speedup_words
 from memorymark.units import format_bytes, format_rate
@@ -27,25 +28,24 @@ def print_history(jobs: Sequence[ListedJob]) -> None:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
         return
     table = make_table("id", "when", "training", "on", "max", "use", "speedup")
+    lines: list[Entry] = []
     for job in jobs:
         numbers = job.headline or {}
-        speedup = numbers.get("speedup")
-        table.add_row(
-            job.id[:SHOWN_OF_ID],
-            f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}",
-            escape(_training(job, numbers)),
-            f"{_place(job)}, {_outcome(job, numbers)}",
-            _shown(numbers.get("max_batch_size")),
-            _shown(numbers.get("recommended_batch_size")),
-            f"{speedup:.2f}x" if speedup else "",
-        )
-    console.print(table)
+        job_id, when = job.id[:SHOWN_OF_ID], f"{datetime.fromtimestamp(job.created_at):%b %d %H:%M}"
+        what, how = escape(_what(job)), escape(_how(job, numbers))
+        where = f"{escape(_place(job))}, {_outcome(job, numbers)}"
+        largest, best, speedup = (numbers.get(name) for name in ("max_batch_size", "recommended_batch_size", "speedup"))
+        found = _shown(largest), _shown(best), f"{speedup:.2f}x" if speedup else ""
+        table.add_row(job_id, when, f"{what} · {how}", where, *found)
+        named = [f"{word} {value}" for word, value in zip(("max", "use", "speedup"), found, strict=True) if value]
+        lines.append((f"{job_id}  {when}  {what}", " · ".join([how, where, *named])))
+    print_table_or_list(console, table, lines)
 
 
 def _model(analysis: Analysis) -> str:
     """The model, its head where one was asked for, and whether it is only a stand-in."""
     asked = [analysis.request.entry.name, *([analysis.request.task] if analysis.request.task else [])]
-    return escape(", ".join([*asked, *(["small stand-in"] if analysis.info.small else [])]))
+    return ", ".join([*asked, *(["small stand-in"] if analysis.info.small else [])])
 
 
 def print_side_by_side(analyses: dict[str, Analysis]) -> None:
@@ -67,7 +67,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
         "saves a year": [f"${one.savings.per_year_usd:,.0f}" if one.savings else "" for one in several],
     }
     for name, cells in rows.items():
-        table.add_row(name, *cells)
+        table.add_row(name, *map(escape, cells))
     console.print(table)
     if len({one.source for one in several}) > 1:
         console.print(Padding(Text("Measured and predicted numbers stand side by side here.", style="dim"), (0, 2)))
@@ -82,12 +82,15 @@ def _shown(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _training(job: ListedJob, numbers: dict[str, Any]) -> str:
-    """What is trained and how; of advice also how it should be."""
-    sample, today, advised = job.sample_words, job.recipe_words, numbers.get("recommended_recipe")
-    what = f"{job.model}, {sample}" if sample else job.model
-    change = f" → {advised}" if advised and advised != today else ""
-    return f"{what} · {today}{change}"
+def _what(job: ListedJob) -> str:
+    """What is trained."""
+    return f"{job.model}, {job.sample_words}" if job.sample_words else job.model
+
+
+def _how(job: ListedJob, numbers: dict[str, Any]) -> str:
+    """How it is trained; of advice also how it should be."""
+    today, advised = job.recipe_words, numbers.get("recommended_recipe")
+    return f"{today} → {advised}" if advised and advised != today else today
 
 
 def _place(job: ListedJob) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.html_charts import BLUE, COLORS, GREEN, RED, memory_chart, throughput_chart
+from memorymark.render.plain import escape_html as escape
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from rich.console import Console
-
+from memorymark.render.console import CleanConsole
 from memorymark.render.html import fragment
 from memorymark.render.terminal import print_facts, print_result
 from memorymark.trial import Trial
@@ -22,7 +21,7 @@ def mimebundle(result: Any) -> dict[str, str]:
 def as_text(result: Any) -> str:
     """The report as on a terminal, without colours."""
     text = io.StringIO()
-    console = Console(file=text, width=WIDTH, highlight=False, color_system=None, force_terminal=False)
+    console = CleanConsole(file=text, width=WIDTH, color_system=None, force_terminal=False)
     if isinstance(result, Trial):
         print_facts(result, console)
     else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
 from memorymark.events import Event, StageStarted
+from memorymark.render.console import CleanConsole
 from memorymark.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
@@ -17,7 +17,7 @@ class Progress:
     """Writes a line for each stage and trial; on a terminal, a spinner shows the stage under way."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = CleanConsole(stderr=True, quiet=quiet)
         self._status: Status | None = None
         self._start = time.perf_counter()
 

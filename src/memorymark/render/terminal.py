@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Literal
 
 from rich.box import SIMPLE
@@ -16,12 +15,12 @@ from rich.text import Text
 
 from memorymark.advice import Advice
 from memorymark.analysis import Analysis
-from memorymark.catalog import GpuEntry, ModelEntry
+from memorymark.catalog import GpuEntry
 from memorymark.checkup import Check
 from memorymark.comparison import Comparison
-from memorymark.models.tasks import TASKS
 from memorymark.probe import ProbeInfo
 from memorymark.render.advice import print_advice
+from memorymark.render.console import CleanConsole
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
@@ -44,7 +43,7 @@ from memorymark.request import Request
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Breakdown, Trial
-from memorymark.units import format_bytes, format_count, format_rate, format_usd, gib
+from memorymark.units import format_bytes, format_rate, format_usd, gib
 from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
@@ -52,6 +51,7 @@ CURVE_WIDTH = 20
 # What people copy, which must not be cut in two.
 UNBROKEN = (
     "id",
+    "Hugging Face id",
     "sample",
     "when",
     "for",
@@ -201,28 +201,6 @@ def print_prediction_check(result: PredictionCheck) -> None:
     )
 
 
-OTHER_MODELS = (
-    "Others: any Hugging Face id (org/name), a folder with a config.json (./folder), timm:NAME, "
-    "or a function of yours that makes a Workload (file.py:function)."
-)
-
-
-def print_models(entries: Iterable[ModelEntry]) -> None:
-    """The model catalog, grouped by what the models are trained for."""
-    table = make_table("id", "parameters", "sample", "Hugging Face id")
-    table.columns[1].justify = "right"
-    table.columns[3].overflow = "fold"
-    for (kind, task), group in groupby(entries, key=lambda entry: (entry.type, entry.task)):
-        table.add_section()
-        table.add_row(f"[bold]{kind}[/bold]", "", "", f"[bold]{TASKS[task].title}[/bold]")
-        for entry in group:
-            sample = f"{entry.sample_size} {entry.sample_unit}"
-            table.add_row(entry.id, format_count(entry.parameters), sample, entry.huggingface_id)
-    console = make_console()
-    console.print(table)
-    console.print(Padding(Text(OTHER_MODELS, style="dim"), (0, 2)))
-
-
 def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
     """The GPU catalog."""
     table = make_table("id", "name", "memory", "compute", "price used", "other prices")
@@ -240,9 +218,9 @@ def print_checks(checks: Sequence[Check]) -> None:
     console = make_console()
     marks = {"ok": "[green]✓[/green]", "warn": "[yellow]![/yellow]", "fail": "[red]✗[/red]"}
     for check in checks:
-        console.print(f"{marks[check.status]} [bold]{check.name}[/bold]  {check.found}")
+        console.print(f"{marks[check.status]} [bold]{check.name}[/bold]  {escape(check.found)}")
         if check.advice:
-            console.print(f"  [dim]→ {check.advice}[/dim]")
+            console.print(f"  [dim]→ {escape(check.advice)}[/dim]")
 
 
 def print_backward(result: BackwardCheck) -> None:
@@ -274,7 +252,7 @@ def print_compile(result: CompileCheck) -> None:
 
 def make_console() -> Console:
     """Where reports go."""
-    return Console(highlight=False)
+    return CleanConsole()
 
 
 def _title(model: str, how: str) -> Padding:

@@ -10,6 +10,7 @@ from rich.text import Text
 from memorymark.integrations.observation import Observation
 from memorymark.integrations.report import Report
 from memorymark.integrations.verdict import Finding
+from memorymark.render.console import CleanConsole
 from memorymark.render.words import PARTS
 from memorymark.units import format_bytes, format_rate
 
@@ -20,7 +21,7 @@ SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 def print_watch_report(report: Report, console: Console | None = None) -> None:
     """The verdict first, then the numbers behind it, then what to type."""
-    console = console or Console(stderr=True, highlight=False)
+    console = console or CleanConsole(stderr=True)
     seen = report.observation
     console.print(_padded(_title(report), (1, 2, 0, 2)))
     if seen.steps:

@@ -1,0 +1,35 @@
+"""Tables that become lists where the terminal is too narrow for them: names stay whole, for people copy them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+Entry = tuple[str, str]
+WIDE = 10_000
+
+
+def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]) -> None:
+    """The table if all of its words fit beside each other; else each entry's first line and, indented, its second."""
+    if _least_width(console, table) <= console.width:
+        console.print(table)
+        return
+    console.print()
+    for first, second in entries:
+        console.print(Text.from_markup(f"  {first}"), soft_wrap=True)
+        if second:
+            console.print(Padding(Text.from_markup(second, style="dim"), (0, 0, 0, 4), expand=False))
+    console.print()
+
+
+def _least_width(console: Console, table: Table) -> int:
+    """How wide the table is at least: no word is cut, and no cell of a column that must not be wrapped."""
+    for column in table.columns:
+        if column.no_wrap:
+            texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
+            column.min_width = max(text.cell_len for text in texts)
+    return console.measure(table, options=console.options.update_width(WIDE)).minimum
