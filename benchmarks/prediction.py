@@ -13,6 +13,7 @@ import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -81,6 +82,14 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
         if row["batch_size"] >= TIMED_FROM:
             error = probe.measure(row["batch_size"]).step_seconds / row["seconds"] - 1
             seconds[len(row["recorded_seconds"]) > 1].append(error)
+    speeds = [
+        (probe.measure(row["batch_size"]).samples_per_second, row["batch_size"] / row["seconds"])
+        for row in true["times"]
+        if len(row["recorded_seconds"]) > 1
+    ]
+    speedups = [
+        (then[1] / now[1]) / (then[0] / now[0]) - 1 for now, then in combinations(speeds, 2) if now[0] and then[0]
+    ]
     return {
         "workload": true["workload"],
         "recipe": true["recipe"],
@@ -90,6 +99,7 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
         "unsafe": unsafe,
         "seconds": seconds[True],
         "seconds_once": seconds[False],
+        "speedups": speedups,
         "share": share_of_best(probe, true),
         "trace_seconds": traced - start,
         "trial_seconds": (tried - traced) / max(len(true["rows"]), 1),
@@ -132,6 +142,7 @@ LABELS = {
     "maxima": "largest batch",
     "seconds": f"step time, batch {TIMED_FROM} and up",
     "seconds_once": "step time, timed in one sitting only",
+    "speedups": "speedup from one batch to another",
 }
 
 

@@ -17,7 +17,8 @@ FP32, BF16 = mm.Recipe(), mm.Recipe(precision="bf16")
 
 def trial(speed, batch_size=16, source="predicted"):
     return Trial(
-        batch_size=batch_size, fits=True, source=source, peak_allocated_bytes=GIB, samples_per_second=speed
+        batch_size=batch_size, fits=True, source=source, peak_allocated_bytes=GIB, device_bytes=2 * GIB,
+        samples_per_second=speed,
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ class Probe:
             source=self.info.source,
             peak_allocated_bytes=int(taken),
             peak_reserved_bytes=int(taken),
+            device_bytes=int(taken),
             failure=None if fits else Failure("memory", "no", int(taken), 0),
         )
 

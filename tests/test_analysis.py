@@ -8,6 +8,7 @@ from memorymark.catalog import Price, find_gpu
 from memorymark.cost import Usage
 from memorymark.probe import ProbeInfo
 from memorymark.recipe import Recipe
+from memorymark.render.words import why_smaller
 from memorymark.request import Request
 from memorymark.trial import Breakdown, Failure, Trial
 from memorymark.units import GIB
@@ -19,6 +20,7 @@ def trial(size, allocated_gib, speed=None, **facts):
         fits=True,
         peak_allocated_bytes=int(allocated_gib * GIB),
         peak_reserved_bytes=int(allocated_gib * GIB),
+        device_bytes=int(allocated_gib * GIB) + 17 * GIB // 4,
         samples_per_second=speed,
         **facts,
     )
@@ -89,6 +91,56 @@ def test_there_is_no_speedup_and_no_saving_without_both_throughputs(changes):
     assert analysis(**changes).savings is None
 
 
+def test_the_speedup_of_a_prediction_is_as_uncertain_as_such_ratios_were():
+    timed = [replace(one, source="predicted") for one in (*SEARCHED, *TIMED)]
+    found = analysis(trials=timed, current_batch_size=16)
+    low, high = found.speedup_interval
+
+    assert (low, high) == pytest.approx((found.speedup * (1 - 0.45), found.speedup * (1 + 0.45)))
+    assert found.to_dict()["speedup_interval"] == [low, high]
+
+
+def test_the_speedup_of_a_measurement_is_as_uncertain_as_its_steps_differ():
+    timed = [replace(one, step_seconds_spread=0.03 if one.batch_size == 16 else 0.04) for one in TIMED]
+    found = analysis(trials=SEARCHED + timed)
+
+    assert found.speedup_interval == pytest.approx((found.speedup * 0.975, found.speedup * 1.025))
+
+
+def test_a_batch_is_exactly_as_fast_as_itself():
+    assert analysis(current_batch_size=48).speedup_interval == (1.0, 1.0)
+    assert analysis(current_batch_size=128).speedup_interval is None
+
+
+@pytest.mark.parametrize(
+    ("current", "changes", "why"),
+    [
+        (16, {}, None),
+        (48, {}, None),
+        (65, {}, "does_not_fit"),
+        (128, {}, "does_not_fit"),
+        (128, {"trials": [trial(4, 2), *TIMED]}, "not_tried"),
+        (64, {"trials": [failed(65), trial(64, 10, 98), trial(48, 9, 98), trial(16, 5, 50)]}, "as_fast"),
+        (64, {}, "margin"),
+        (64, {"trials": [failed(65), trial(64, 10, 60), trial(48, 9, 98), trial(16, 5, 50)]}, "thrashing"),
+    ],
+)
+def test_less_than_todays_batch_is_recommended_for_a_reason(current, changes, why):
+    found = analysis(current_batch_size=current, **changes)
+
+    assert found.recommended.batch_size == 48
+    assert found.smaller_because == found.to_dict()["smaller_because"] == why
+    assert bool(why_smaller(found)) == (why is not None)
+
+
+def test_less_than_todays_batch_is_recommended_where_todays_may_not_fit():
+    found = replace(predicted(trials=[failed(65), trial(64, 10, 98), trial(48, 9, 97.9)]), current_batch_size=64)
+
+    assert found.max_batch_interval[0] < 64
+    assert found.smaller_because == "uncertain"
+    assert "may not fit" in why_smaller(found)
+
+
 def test_savings_come_from_the_price_the_usage_and_the_speedup():
     saved = analysis().savings
 
@@ -97,12 +149,18 @@ def test_savings_come_from_the_price_the_usage_and_the_speedup():
     assert analysis(price=None).savings is None
 
 
-@pytest.mark.parametrize(("capped", "target_gib"), [(False, 24), (True, 20)], ids=["the whole GPU", "a cap of 20 GiB"])
-def test_waste_is_what_the_tensors_could_have_had_as_a_part_of_the_target(capped, target_gib):
-    waste = analysis(capped=capped).waste(trial(16, 5))
+@pytest.mark.parametrize(
+    ("capped", "target_gib", "held_gib"),
+    [(False, 24, 9.25), (True, 20, 5)],
+    ids=["the whole GPU", "a cap of 20 GiB"],
+)
+def test_waste_is_what_the_gpu_does_not_hold_and_under_a_cap_what_is_not_reserved(capped, target_gib, held_gib):
+    found = analysis(capped=capped)
+    waste = found.waste(trial(16, 5))
 
-    assert waste.unused_bytes == 15 * GIB
-    assert waste.fraction == 15 / target_gib
+    assert waste.unused_bytes == (target_gib - held_gib) * GIB
+    assert waste.fraction == (target_gib - held_gib) / target_gib
+    assert found.info.held_bytes(trial(16, 5)) + waste.unused_bytes == found.target_bytes
 
 
 def test_waste_is_never_negative():
@@ -117,9 +175,11 @@ def test_the_document_has_the_published_numbers_in_their_units():
     assert (document["optimal_batch_size"], document["optimal_memory_gb"]) == (64, 19.5)
     assert document["max_batch_size"] == document["optimal_batch_size"]
     assert (document["current_batch_size"], document["current_memory_gb"]) == (16, 5)
-    assert (document["waste_gb"], document["current_waste_gb"]) == (0.5, 15)
-    assert document["waste_percent"] == pytest.approx(100 * 0.5 / 24)
-    assert document["current_waste_percent"] == pytest.approx(100 * 15 / 24)
+    assert (document["waste_gb"], document["current_waste_gb"]) == (0.25, 14.75)
+    assert document["waste_percent"] == pytest.approx(100 * 0.25 / 24)
+    assert document["current_waste_percent"] == pytest.approx(100 * 14.75 / 24)
+    assert document["recommended_waste_gb"] == 4.75
+    assert document["recommended_waste_percent"] == pytest.approx(100 * 4.75 / 24)
     assert document["recommended_batch_size"] == 48
     assert document["cost_savings_annual"] == pytest.approx(20 * document["cost_savings_per_run"])
     assert document["breakdown"]["activations_bytes"] == 18 * GIB

@@ -14,7 +14,7 @@ from test_comparison import comparison
 from test_recorded_analyses import recorded
 from test_sweep import SWEEP
 
-VOID = {"meta", "br", "img", "line", "circle", "path", "polyline"}
+VOID = {"meta", "br", "img", "line", "circle", "path", "polyline", "polygon", "rect"}
 
 
 class Reader(HTMLParser):

@@ -178,7 +178,7 @@ def test_what_does_not_fit_says_how_much_is_missing():
     assert (trial.fits, trial.source, failure.kind) == (False, "predicted", "memory")
     needed = stand_in("bert").measure(5000).peak_allocated_bytes
     assert (failure.requested_bytes, failure.free_bytes) == (pytest.approx(needed, rel=1e-3), CAP_BYTES)
-    assert failure.message == f"out of memory: {format_bytes(needed)} are needed and 1.00 GiB are there"
+    assert failure.message == f"out of memory: {format_bytes(needed)} are needed and the allocator can have 1.00 GiB"
     assert trial.breakdown is trial.step_seconds is trial.samples_per_second is None
 
 

@@ -206,7 +206,7 @@ class Analysis(Shown):
             "waste_gb": gib(waste.unused_bytes),
             "waste_percent": 100 * waste.fraction,
             "speedup": self.speedup,
-            "speedup_interval": self.speedup_interval,
+            "speedup_interval": list(self.speedup_interval) if self.speedup_interval else None,
             "cost_savings_per_run": saved.per_run_usd if saved else None,
             "cost_savings_annual": saved.per_year_usd if saved else None,
             "results": [_result_row(trial) for trial in self.curve],

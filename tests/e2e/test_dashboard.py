@@ -136,19 +136,6 @@ def test_a_job_can_be_cancelled_where_it_is_watched(open_page, client):
     require_accessible(page)
 
 
-def test_what_does_not_fit_is_said_with_what_to_try(open_page, client):
-    question = Question(request=Request(model="bert", target=Target(gpu="t4", memory_cap_bytes=2**29)))
-    job = client.submit(question)
-    for _ in client.events(job.id):
-        pass
-    page = open_page(f"/job/{job.id}")
-
-    expect(page.get_by_text("does not fit").first).to_be_visible()
-    expect(page.get_by_role("button", name="Without the memory cap")).to_be_visible()
-    expect(page.get_by_role("button", name="bf16")).to_have_count(0)  # weights and state alone take more
-    require_accessible(page)
-
-
 def test_an_error_is_worded_and_can_be_dismissed(open_page):
     page = open_page()
     full = '{"status": "error", "error": "1000 jobs are waiting and no more are taken; ask again later."}'

@@ -228,8 +228,28 @@ def test_what_does_not_fit_is_an_answer_of_its_own(call):
     job = call.job(answer.json["job_id"])
     assert is_error(answer, 422)
     assert answer.json["kind"] == "does_not_fit"
-    assert "memory_gib" in answer.json["error"]
     assert (job["state"], job["error_kind"], job["error"]) == ("failed", "does_not_fit", answer.json["error"])
+    assert job["suggestions"] == answer.json["suggestions"]
+    assert all(one["label"] in answer.json["error"] or one["without_cap"] for one in job["suggestions"])
+
+
+def test_a_suggestion_asks_for_what_fits(call):
+    asked = {**QUICK, "memory_gib": 0.01}
+    suggestions = call.post("/analyze", asked).json["suggestions"]
+
+    assert suggestions[-1]["change"] == {"memory_gib": None}
+    answer = call.post("/analyze", {**asked, **suggestions[-1]["change"]})
+    assert answer.json["data"]["max_batch_size"] == suggestions[-1]["max_batch_size"]
+
+
+def test_a_result_is_a_page_to_keep(call, answered):
+    report = call.get(f"/jobs/{answered.json['job_id']}/report")
+
+    assert report.status == 200
+    assert report.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert report.headers["Content-Disposition"].startswith("attachment")
+    assert f"batch {answered.json['data']['max_batch_size']}".encode() in report.body
+    assert is_error(call.get(f"/jobs/{answered.json['job_id']}/report?part=a10"), 404)
 
 
 def test_what_cannot_be_predicted_is_said_in_terms_of_the_interface(call):

@@ -260,7 +260,8 @@ def test_a_stream_tells_a_failure_in_the_words_of_the_job(service):
     job = service.finished(job_id)
 
     assert (job["state"], job["error_kind"]) == ("failed", "does_not_fit")
-    assert watcher.ended()["data"] == {"state": "failed", "error": job["error"], "error_kind": "does_not_fit"}
+    why = {name: job[name] for name in ("state", "error", "error_kind", "suggestions")}
+    assert watcher.ended()["data"] == why
 
 
 def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):

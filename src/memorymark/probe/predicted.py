@@ -178,7 +178,7 @@ class PredictedProbe:
         needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
         if needed <= there:  # it fails because what is free lies in pieces
             return trial
-        said = f"out of memory: {format_bytes(needed)} are needed and {format_bytes(there)} are there"
+        said = f"out of memory: {format_bytes(needed)} are needed and the allocator can have {format_bytes(there)}"
         return replace(trial, failure=Failure("memory", said, needed, there))
 
     def _needed_scratch(self, growth: Growth, batch_size: int) -> Scratch:
