@@ -50,7 +50,7 @@ function SwitchButton({ onClick, children }: { onClick: () => void; children: Re
     <button
       type="button"
       onClick={onClick}
-      className="absolute -top-1 right-0 min-h-7 rounded px-1 text-xs text-soft underline hover:text-ink"
+      className="absolute -top-1 right-0 z-10 min-h-7 rounded px-1 text-xs text-soft underline hover:text-ink"
     >
       {children}
     </button>

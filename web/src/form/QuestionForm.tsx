@@ -87,14 +87,14 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         isForAllGpus={isForAllGpus}
       />
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
-      {/* On a phone the form is longer than the screen, and its button is always in sight. */}
-      <div className="sticky bottom-0 z-10 -mx-5 bg-card px-5 py-3 sm:static sm:mx-0 sm:p-0">
+      {/* The form is longer than a screen, and its button always in sight. */}
+      <div className="sticky bottom-0 z-10 -mx-5 -my-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
         <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
           {words(main)}
         </Button>
       </div>
       {!isForAllGpus && (
-        <Button disabled={submit.isPending} onClick={() => ask("advice")} className="-mt-2 min-h-12 w-full">
+        <Button disabled={submit.isPending} onClick={() => ask("advice")} className="min-h-12 w-full">
           {words("advice")}
         </Button>
       )}

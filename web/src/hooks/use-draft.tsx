@@ -17,7 +17,7 @@ import { formAddress } from "../logic/route";
 interface DraftContext {
   draft: Draft;
   change: (changes: Partial<Draft>) => void;
-  /** Writes what was typed into the address at once. */
+  /** Brings form and address together at once. */
   settle: () => void;
 }
 
@@ -41,24 +41,26 @@ export function DraftProvider({ children }: { children: ReactNode }) {
     latest.current = draft;
   }, [draft]);
 
+  // The question in the address that is known here; any other came by a link, or by the browser's back and forward.
+  const known = useRef(formAddress(window.location.hash)?.query ?? "");
+
   const settle = useCallback(() => {
+    const form = formAddress(window.location.hash);
+    if (form && form.query !== "" && form.query !== known.current) {
+      known.current = form.query;
+      const asked = readDraftQuery(form.query, keptConfigs);
+      if (asked) return setDraft(asked);
+    }
     const query = draftQuery(latest.current, keptConfigs);
     lastQuestion.set(query);
-    const form = formAddress(window.location.hash);
-    if (form && form.query !== query) {
-      window.history.replaceState(window.history.state, "", `${form.path}?${query}`);
-    }
+    if (!form) return;
+    known.current = query;
+    if (form.query !== query) window.history.replaceState(window.history.state, "", `${form.path}?${query}`);
   }, []);
 
-  // Links, and the browser's back and forward; what is written here itself is no such event.
   useEffect(() => {
-    const follow = () => {
-      const asked = readDraftQuery(formAddress(window.location.hash)?.query ?? "", keptConfigs);
-      if (asked) setDraft(asked);
-      else settle();
-    };
-    window.addEventListener("hashchange", follow);
-    return () => window.removeEventListener("hashchange", follow);
+    window.addEventListener("hashchange", settle);
+    return () => window.removeEventListener("hashchange", settle);
   }, [settle]);
 
   const writtenAt = useRef(-WRITE_EVERY_MS);

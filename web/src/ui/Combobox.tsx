@@ -1,5 +1,6 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { exactly, grouped, matching, type Option } from "../logic/options";
+import { afterPress } from "./after-press";
 import { CheckIcon, ChevronIcon } from "./icons";
 
 interface ComboboxProps {
@@ -63,11 +64,13 @@ export function Combobox({
   };
   /** The field is left: what stands in it is what is meant. */
   const leave = () => {
-    if (keepsText && typed !== null) {
+    setOpen(false);
+    if (typed === null) return;
+    afterPress(() => {
       const meant = exactly(options, typed)?.value ?? typed.trim();
-      if (meant !== value) onChange(meant);
-    }
-    close();
+      if (keepsText && meant !== value) onChange(meant);
+      setTyped(null);
+    });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
