@@ -115,8 +115,8 @@ export function contestWords(contest: Contest, named: (id: string) => string): s
   return fastest ? `Fastest on the ${fastest}` : null;
 }
 
-function oneOf(sure: string | null, candidates: readonly string[], named: (id: string) => string): string | null {
-  if (sure !== null) return named(sure);
+function oneOf(sure: string | null | undefined, candidates: readonly string[], named: (id: string) => string): string | null {
+  if (sure) return named(sure);
   const names = candidates.map(named);
   if (names.length < 2) return names[0] ?? null;
   if (names.length > 3) return `${names.slice(0, 2).join(", ")} or one of ${names.length - 2} others`;
