@@ -96,7 +96,7 @@ class EventStream:
                 happened, job = self._live.told(after)
                 for event in happened:
                     yield await self._streams.text(self._live, event)
-                after += len(happened)
+                    after = event.number
                 if job.is_finished or self._streams.jobs.is_stopping or time.monotonic() > ends_at:
                     return
                 try:

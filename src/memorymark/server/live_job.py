@@ -88,7 +88,7 @@ class LiveJob:
     def told(self, after: int = 0) -> tuple[list[JobEvent], Job]:
         """What has happened after the event with this number, and the job as it is since; never waits for a writer."""
         job, count = self._told
-        return [with_result(event, job) for event in self._events[max(after, 0) : count]], job
+        return [with_result(event, job) for event in self._events[:count] if event.number > after], job
 
     @contextmanager
     def listening(self, on_change: Callable[[], None]) -> Iterator[None]:
