@@ -96,7 +96,7 @@ class EventStream:
                 happened, job = self._live.told(after)
                 for event in happened:
                     yield await self._streams.text(self._live, event)
-                after = happened[-1].number if happened else after
+                    after = event.number
                 if job.is_finished or self._streams.jobs.is_stopping or time.monotonic() > ends_at:
                     return
                 try:
