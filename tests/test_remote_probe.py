@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from advices import INFO, trial
+from memorymark import engine
+from memorymark.errors import WorkerLostError
 from memorymark.probe.remote import RemoteProbe
+from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.target import Target
 
@@ -40,3 +45,30 @@ def test_a_worker_that_takes_the_place_of_another_goes_on_with_its_gpu():
 
     opened = [arguments["request"]["target"]["gpu"] for name, arguments in workers.asked if name == "open"]
     assert opened == ["a10", "h100", "t4"]
+
+
+class Mortal(Unclean):
+    """Stands for a worker that is lost when it is to go on with something else for the second time."""
+
+    def call(self, name, arguments, _):
+        self.asked.append((name, arguments))
+        goes_on = [one for one, _ in self.asked if one in ("retarget", "reshape")]
+        if len(goes_on) == 2:
+            raise WorkerLostError("the worker was killed.")
+        answers = {"second_batch": {"batch_size": None}, "forecast": {"maximum": 2}}
+        if "batch_size" in arguments:
+            return {"trial": trial(1.0, arguments["batch_size"]).to_dict(), "clean": True}
+        return answers.get(name) or INFO.to_dict()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question(request=Request(model="bert"), all_gpus=True, max_batch=2),
+        Question(request=Request(model="bert", target=Target(gpu="a10")), seq_lens=(16, 32, 64), max_batch=2),
+    ],
+    ids=["all GPUs", "several lengths"],
+)
+def test_what_is_asked_of_several_is_no_answer_where_a_worker_is_lost_on_the_way(question):
+    with pytest.raises(WorkerLostError):
+        engine.answer(question, workers=Mortal())

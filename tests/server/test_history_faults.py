@@ -178,6 +178,7 @@ NEWER = {
     "field": lambda asked: {**asked, "budget_usd": 5},
     "recipe": lambda asked: {**asked, "request": {**asked["request"], "recipe": {"precision": "fp4", "rank": 2}}},
     "kind": lambda asked: {"kind": "plan", "plan": {"models": ["bert"]}},
+    "nothing": lambda asked: None,
     "model": lambda asked: {**asked, "request": {**asked["request"], "model": "bert-9000"}},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from typing import Any
 
 from memorymark.errors import (
     HistoryError,
-    MemoryMarkError,
     NotAllowedError,
     QueueFullError,
     StoppedError,
@@ -21,6 +21,7 @@ from memorymark.errors import (
     UsageError,
 )
 from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
+from memorymark.history.job import OTHER_VERSION
 from memorymark.question import Question
 from memorymark.server.history_watch import HistoryWatch
 from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane
@@ -259,8 +260,11 @@ class Jobs:
                 live.rest()
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", error.sentence))
-            except MemoryMarkError as error:
+            except HistoryError as error:
                 live.tell("error", **ended("failed", "internal", error.sentence))
+            except Exception:  # whatever another version may have written
+                log.exception("a job cannot be read", extra={"job": job.id})
+                live.tell("error", **ended("failed", "internal", OTHER_VERSION))
         with self._changed:
             if not live.is_saved or not live.job.is_finished:
                 self._live[job.id] = live
@@ -332,13 +336,12 @@ class Jobs:
                 log.exception("the history could not be looked after")
 
     def _save_what_could_not_be(self) -> None:
-        for live in list(self._live.values()):
-            if live.is_saved:
-                continue
-            if not live.save():
-                return  # nor can the others be
-            if live.job.is_finished:
+        until = time.monotonic() + STOP_SECONDS
+        for live in [live for live in list(self._live.values()) if not live.is_saved]:
+            if live.save() and live.job.is_finished:
                 self._live.pop(live.job.id, None)
+            if time.monotonic() > until:
+                return  # somebody else writes for long, and the others cannot be written either
 
 
 def _lane_status(lane: Lane) -> dict[str, Any]:
