@@ -61,7 +61,7 @@ class Contender:
             "max_batch_interval": self.analysis.max_batch_interval if self.analysis else None,
             "recommended_batch_size": recommended.batch_size if recommended else None,
             "samples_per_second": self.samples_per_second,
-            "samples_per_second_interval": self.speed_interval,
+            "samples_per_second_interval": list(self.speed_interval) if self.speed_interval else None,
             "usd_per_million_samples": self.usd_per_million_samples,
             "price": self.gpu.price.to_dict() if self.gpu.price else None,
         }

@@ -203,7 +203,9 @@ def test_all_gpus_are_compared(call):
     schemas.JobAnswer.model_validate_json(answer.body, strict=True)
     assert (job["state"], job["target"]) == ("done", "all")
     assert {row["gpu"] for row in job["result"]["gpus"]} == {entry.id for entry in all_gpus()}
-    assert job["headline"]["fastest"] == job["result"]["fastest"] in job["result"]["analyses"]
+    assert job["headline"]["fastest"] == job["result"]["fastest"]
+    assert job["headline"]["fastest_candidates"] == job["result"]["fastest_candidates"]
+    assert job["result"]["fastest_candidates"][0] == job["result"]["gpus"][0]["gpu"]
 
 
 def test_advice_is_an_answer_that_is_found_again(call):
