@@ -45,6 +45,7 @@ CASES = {
     "POST /advise": 150,
     "GET /jobs/{job_id}": 200,
     "DELETE /jobs/{job_id}": 200,
+    "GET /jobs/{job_id}/report": 50,
     "GET /jobs/{job_id}/events": 200,
 }
 
@@ -150,6 +151,7 @@ def test_what_the_document_allows_gets_an_answer_that_it_describes(app, operatio
         "POST /advise": {400, 504},
         "GET /jobs/{job_id}": {200, 404},
         "DELETE /jobs/{job_id}": {200, 404},
+        "GET /jobs/{job_id}/report": {200, 404},
         "GET /jobs/{job_id}/events": {200, 204, 404},
         "GET /jobs": {200, 400},
     }.get(operation, {200})
