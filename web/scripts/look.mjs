@@ -209,6 +209,8 @@ for (const [name, open] of Object.entries(STATES)) {
     if (!["running", "gpus-running", "advice-running", "queued"].includes(name)) await page.waitForTimeout(1_200);
     await page.screenshot({
       path: `${folder}/${prefix}${name}.png`,
+      // In a picture that is longer than a screen, the form's button would stand in the middle of it.
+      style: "form .sticky { position: static !important; }",
       fullPage: !["running", "queued", "form", "unreachable", "token"].includes(name) || prefix !== "",
     });
     const sideways = await page.evaluate(

@@ -8,8 +8,8 @@ const ATTENTIONS = [
   { value: "eager", label: "Eager" },
 ] as const;
 const LOSSES = [
-  { value: "model", label: "The model's own" },
-  { value: "mean", label: "Mean of the logits" },
+  { value: "model", label: "Its own" },
+  { value: "mean", label: "Mean of logits" },
 ] as const;
 // A choice must have a value, and the draft's is empty.
 const USUAL = "usual";
