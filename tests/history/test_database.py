@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from alembic import command
 from records import HAPPENED, asked, done
 from sqlalchemy import create_engine, text
 
@@ -248,9 +247,7 @@ def write_as_0002(url, jobs):
     columns = "id origin model target state key question created_at result versions machine".split()
     engine = create_engine(url)
     with engine.begin() as connection:
-        config = migrations._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
+        migrations.upgrade(connection, "0002")
         for job in jobs:
             row = {
                 **vars(job),

@@ -24,12 +24,16 @@ def is_current(connection: Connection) -> bool:
 
 def migrate(connection: Connection) -> None:
     """Brings the tables up to date, in the transaction of the connection."""
-    if is_current(connection):
-        return
+    if not is_current(connection):
+        upgrade(connection, "head")
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Applies the changes up to a revision."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(HERE))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
