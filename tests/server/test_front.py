@@ -132,9 +132,9 @@ def test_a_waiting_caller_gets_the_answer_as_soon_as_it_is_there(served, idle_jo
     with served(jobs) as call, sent(call.port, post("/analyze", QUICK)) as waiting:
         wait_until(lambda: jobs.store.count() == 1)
         assert is_silent(waiting)
-        [(job, _)] = jobs.store.jobs()
+        [job] = call.get("/jobs").json["jobs"]
 
-        jobs.live(job.id).tell("result", {}, state="done", result={"found": 1}, finished_at=1.0)
+        jobs.live(job["id"]).tell("result", {}, state="done", result={"found": 1}, finished_at=1.0)
 
         waiting.settimeout(SOON_SECONDS)
         answer = waiting.recv(65536)
