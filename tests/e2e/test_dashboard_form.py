@@ -17,6 +17,7 @@ from memorymark.request import Request
 from memorymark.target import Target
 
 BUTTON = "Analyze Memory Usage"
+expect.set_options(timeout=60_000)
 REFUSED = '{"status": "error", "error": "1000 jobs are waiting and no more are taken; ask again later."}'
 TINY = Question(
     request=Request(
@@ -106,6 +107,7 @@ def test_what_is_in_a_field_is_what_is_asked(form, asked):
     assert len(asked) == len(typed)
     form.get_by_role("button", name="GPT-2", exact=True).click()
     expect(model).to_have_value("GPT-2")
+    expect(model).to_be_focused()
 
     gpu = type_over(form, "GPU", "a10")
     gpu.press("Enter")
@@ -154,6 +156,7 @@ def test_the_question_lives_in_the_address(form, address):
     expect(form).to_have_url(link)
 
     def require_the_same(page):
+        expect(page.get_by_role("button", name=BUTTON)).to_be_visible()  # the history has a list of models too
         expect(field(page, "Model", "combobox")).to_have_value("GPT-2")
         expect(field(page, "GPU", "combobox")).to_have_value("NVIDIA H100 80 GB")
         expect(page.get_by_role("radio", name="bf16")).to_be_checked()
@@ -229,6 +232,9 @@ def test_the_button_is_in_the_first_screen_of_a_phone(open_page):
     for route, name in (("/", BUTTON), ("/gpus", "Compare All GPUs")):
         page = open_page(route, PHONE_OF_TODAY)
         expect(page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+        page.route("**/jobs", lambda route: route.fulfill(status=429, content_type="application/json", body=REFUSED))
+        press(page, name)
+        expect(page.get_by_role("alert")).to_be_in_viewport(ratio=1)
 
 
 def test_tabs_go_through_the_page_as_it_is_read(open_page, client):

@@ -86,9 +86,13 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         onOpenChange={setMoreOpen}
         isForAllGpus={isForAllGpus}
       />
-      {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}
-      {/* The form is longer than a screen, and its button always in sight. */}
-      <div className="sticky bottom-0 z-10 -mx-5 -my-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
+      {/* The form is longer than a screen; its button, and what came of pressing it, are always in sight. */}
+      <div className="sticky bottom-0 z-10 -mx-5 -my-3 space-y-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
+        {submit.isError && (
+          <div className="max-h-[50dvh] overflow-y-auto">
+            <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />
+          </div>
+        )}
         <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
           {words(main)}
         </Button>
