@@ -54,7 +54,7 @@ export function analysisDetail(analysis: Analysis): string {
   const smaller = whySmaller(analysis);
   const slow =
     analysis.speedup !== null && !isFaster(analysis) ? "The batch size is not what slows this training down. " : "";
-  return [waste, smaller ? `${smaller} ` : "", sure, smaller ? "" : slow, howWords(analysis)].join("");
+  return (smaller ? `${smaller} ` : waste + sure + slow) + howWords(analysis);
 }
 
 function howWords({ source, gpu_name: gpu, info }: Pick<Analysis, "source" | "gpu_name" | "info">): string {
