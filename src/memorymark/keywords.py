@@ -94,10 +94,8 @@ class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, to
 
 
 # An option in a sentence, with the value that it is given there, if it is: one of few, or one with a digit.
-VALUES = "|".join(value for choice in CHOICES.values() for value in choice.values)
-OPTION = re.compile(
-    rf"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)(?: (?P<value>(?:{VALUES}|cpu|mps|cuda)\b|[a-z]*\d[\w-]*))?"
-)
+VALUES = "|".join([r"cuda(?::\d+)?", "cpu", "mps", *(value for one in CHOICES.values() for value in one.values)])
+OPTION = re.compile(rf"(?<![\w-])--(?P<name>[a-z][a-z0-9-]*)(?: (?P<value>(?:{VALUES})\b|[a-z]*\d[\w-]*))?")
 # What is called otherwise on the command line than inside.
 RECIPE_NAMES = {"eval_mode": "train_mode", "accumulate": "accumulation_steps"}
 TARGET_NAMES = {"memory_gib": "memory_cap_bytes"}
