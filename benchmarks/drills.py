@@ -65,22 +65,29 @@ def main() -> int:
     if unknown:
         raise SystemExit(f"there is no drill {unknown[0]!r}; there are {', '.join(drills())}.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before the end."))  # and what was started ends too
-    outcomes = []
-    for name in chosen:
-        began = time.monotonic()
-        try:
-            outcomes.append(drills()[name]())
-        except DidNotStartError as error:
-            said = [Promise("the server did not start", False)]
-            outcomes.append(Outcome(name, "", promises=said, notes=[f"The server's last words: {error}"]))
-        print(f"{name}: {outcomes[-1].verdict()} ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+    outcomes: list[Outcome] = []
+    try:
+        for name in chosen:
+            began = time.monotonic()
+            try:
+                outcomes.append(drills()[name]())
+            except DidNotStartError as error:
+                said = [Promise("the server did not start", False)]
+                outcomes.append(Outcome(name, "", promises=said, notes=[f"The server's last words: {error}"]))
+            print(f"{name}: {outcomes[-1].verdict()} ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+    finally:  # what was seen before somebody ended it is worth seeing too
+        report(outcomes)
+    return int(any(outcome.verdict() != "kept" for outcome in outcomes))
+
+
+def report(outcomes: list[Outcome]) -> None:
+    """Prints the table and the notes below it, and keeps them where --out says."""
     notes = [f"- {outcome.drill}: {note}" for outcome in outcomes for note in outcome.notes]
     command = " ".join(["python", "benchmarks/drills.py", *sys.argv[1:]])
     text = f"{where()}; `{command}`\n\n{table(HEADER, [outcome.row() for outcome in outcomes])}\n\n" + "\n".join(notes)
     print(text)
     if "out" in flags():
         Path(flags()["out"]).write_text(text + "\n")
-    return int(any(outcome.verdict() != "kept" for outcome in outcomes))
 
 
 if __name__ == "__main__":
