@@ -172,7 +172,7 @@ def in_python_terms() -> Iterator[None]:
     try:
         yield
     except MemoryMarkError as error:
-        error.args = (OPTION.sub(_as_keyword, str(error)), *error.args[1:])
+        error.sentence = OPTION.sub(_as_keyword, error.sentence)
         raise
 
 

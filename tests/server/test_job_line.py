@@ -101,7 +101,8 @@ def test_who_waits_for_a_job_that_is_cancelled_is_told(idle_jobs):
     caller.join()
 
     assert answers[0].status_code == 409
-    assert answers[0].json == {"status": "error", "error": "cancelled.", "kind": None, "job_id": job.id}
+    said = {"error": "cancelled.", "kind": None, "suggestions": None, "job_id": job.id}
+    assert answers[0].json == {"status": "error", **said}
 
 
 def test_who_cannot_wait_longer_is_told_where_the_answer_will_be(idle_jobs):
