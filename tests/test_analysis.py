@@ -96,7 +96,7 @@ def test_the_speedup_of_a_prediction_is_as_uncertain_as_such_ratios_were():
     found = analysis(trials=timed, current_batch_size=16)
     low, high = found.speedup_interval
 
-    assert (low, high) == pytest.approx((found.speedup * (1 - 0.45), found.speedup * (1 + 0.45)))
+    assert (low, high) == pytest.approx((found.speedup * 0.7**1.5, found.speedup * 1.3**1.5))
     assert found.to_dict()["speedup_interval"] == [low, high]
 
 

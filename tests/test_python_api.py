@@ -178,7 +178,7 @@ def test_a_workload_that_fits_no_gpu_is_told_of_with_its_own_optimizer():
 
 
 def test_a_workload_that_does_not_fit_says_what_would_help():
-    with pytest.raises(mm.DoesNotFitError, match=r"tiny .* even at batch 1, .*; raise --memory-gib, or"):
+    with pytest.raises(mm.DoesNotFitError, match=r"tiny .* even at batch 1, .*; raise memory_gib=, or"):
         mm.analyze(tiny(), device="cpu", memory_gib=16 / 2**20)
 
 

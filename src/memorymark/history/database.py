@@ -128,6 +128,8 @@ class Database:
             return False
         start = time.monotonic()
         self._is_suspect = self._has_fault()
+        if self._is_suspect:
+            self._engine.dispose()  # what connections have read and keep must not outlast a repair
         self._look_again_at = time.monotonic() + (time.monotonic() - start) / LOOK_PART
         return self._is_suspect
 

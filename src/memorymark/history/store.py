@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from memorymark.errors import UsageError
+from memorymark.errors import HistoryError, UsageError
 from memorymark.history.configs import bring_back, hashes_in, put_away
 from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
@@ -20,6 +20,7 @@ from memorymark.history.searching import has_words
 from memorymark.history.tables import configs, events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
+DAMAGED = "the database of the history is damaged; restore its file from a copy."
 LISTED = [
     jobs.c[name]
     for name in (
@@ -84,10 +85,15 @@ class Store:
     def damage(self) -> str | None:
         """What is wrong with what is there, in a sentence for everyone; raises where it cannot be read at all."""
         if self._database.is_damaged():
-            return "the database of the history is damaged; restore its file from a copy."
-        with self._database.reading() as connection:
-            for table in (jobs, events, configs):
-                connection.execute(select(table).limit(1)).first()
+            return DAMAGED
+        try:
+            with self._database.reading() as connection:
+                for table in (jobs, events, configs):
+                    connection.execute(select(table).limit(1)).first()
+        except HistoryError:  # a bad surprise is looked into at once
+            if self._database.is_damaged():
+                return DAMAGED
+            raise
         return None
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:

@@ -46,7 +46,8 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_byte
 
 def speedup_interval(speedup: float, gpu: GpuEntry | None, *, certain: bool) -> Interval:
     """What the true ratio of two predicted speeds should lie between."""
-    return _around(speedup, SPEEDUP_ERROR * doubt(gpu, certain=certain))
+    factor = doubt(gpu, certain=certain)
+    return speedup * (1 - SPEEDUP_ERROR) ** factor, speedup * (1 + SPEEDUP_ERROR) ** factor
 
 
 def maximum_interval(
