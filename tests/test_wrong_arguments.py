@@ -161,7 +161,6 @@ def test_a_wrong_optimizer(optimizer, where):
         ({"attention": "sdpa"}, "attention"),
         ({"lora": 8}, "lora"),
     ],
-    ids=str,
 )
 def test_a_wrong_option_of_max_batch_size(options, argument):
     where = {} if "device" in options or "gpu" in options else HERE
@@ -213,7 +212,7 @@ def test_a_wrong_model(call, model):
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
-@pytest.mark.parametrize(("options", "argument"), OPTIONS, ids=str)
+@pytest.mark.parametrize(("options", "argument"), OPTIONS)
 def test_a_wrong_option(call, options, argument):
     refused(lambda: call("bert", **options), argument)
 
@@ -243,7 +242,6 @@ def test_a_wrong_one_among_several_lengths(lengths):
         ({"name": 5}, "name"),
         ({"sample": None}, "sample"),
     ],
-    ids=str,
 )
 @pytest.mark.parametrize(
     "ask",
