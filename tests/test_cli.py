@@ -50,7 +50,7 @@ INTERFACE = {
     "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
         "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
-        "--prediction-workers", "--queue-size", "--quiet", "-q", "--token",
+        "--prediction-workers", "--queue-size", "--quiet", "-q", "--token", "--worker-memory-gib",
     ],
 }  # fmt: skip
 

@@ -57,11 +57,11 @@ from command_line import SMALL, document, needs_no_gpu, run_here
         (("analyze", "bert", "--gpu", "a100"), "unknown GPU 'a100': did you mean a100-40gb or a100-80gb?"),
         (
             ("predict", "vit-base", "--small", "--image-size", "5", "--gpu", "a10"),
-            "vit-base cannot be trained on images of 5 x 5 pixels (RuntimeError: ",
+            "vit-base cannot be trained on images of 5 x 5 pixels: RuntimeError: ",
         ),
         (
             ("measure", "convnext-tiny", "--small", "--image-size", "5", "--device", "cpu"),
-            "convnext-tiny cannot be trained on images of 5 x 5 pixels (RuntimeError: ",
+            "convnext-tiny cannot be trained on images of 5 x 5 pixels: RuntimeError: ",
         ),
         (("analyze", "bert", "--gpu", "a10", "--device", "cuda"), "--gpu a10 asks for a prediction, --device cuda for"),
         (("predict", "bert", "--gpu", "a10", "--memory-gib", "24"), "asks for 24.00 GiB but NVIDIA A10 has 22.06 GiB"),

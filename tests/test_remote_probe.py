@@ -16,6 +16,8 @@ from memorymark.target import Target
 class Unclean:
     """Stands for workers that leave memory behind after each trial, and notes what they are asked."""
 
+    is_sealed = False
+
     def __init__(self):
         self.asked = []
 

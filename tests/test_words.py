@@ -115,7 +115,7 @@ def test_a_maximum_is_told_beside_today_s_batch_and_with_what_is_certain(name, s
             "79.0 samples/s ± 45 %, nothing to compare with: today's batch of 16 does not fit",
         ),
         ("no margin", "no size keeps a margin of 5 %"),
-        ("uncertain elsewhere", "79.0 samples/s (36.0 to 230), 1.58x faster than today, predicted"),
+        ("uncertain elsewhere", "79.0 samples/s (36.0 to 230), 1.58x (0.54 to 3.47) faster than today, predicted"),
     ],
 )
 def test_a_recommendation_is_told_beside_today_s_batch(name, said):

@@ -6,7 +6,6 @@ import sys
 import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -256,13 +255,20 @@ def test_ctrl_c_loses_no_trial(word):
 
 
 def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replaced():
+    class Stub:
+        def __init__(self):
+            self.process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+        @property
+        def is_fit(self):
+            return self.process.poll() is None
+
     class Somewhere:
         def __init__(self):
             self.returned = []
 
         def take(self):
-            process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-            return SimpleNamespace(process=process)
+            return Stub()
 
         def give_back(self, worker):
             self.returned.append(worker)
@@ -279,12 +285,12 @@ def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replace
 
     assert again is first
     assert other is not first
-    assert somewhere.returned == [other]
+    assert somewhere.returned == [first, other]
 
 
 def test_the_size_of_images_is_to_blame_until_the_model_has_run_and_unless_it_is_the_gpu():
     images = mm.Request(model="resnet", small=True, image_size=32, target=mm.Target(device="cpu"))
-    blamed = r"^give another --image-size; resnet cannot .* 32 x 32 pixels: RuntimeError: shapes do not match$"
+    blamed = r"^give another --image-size; resnet cannot .* 32 x 32 pixels: RuntimeError: shapes do not match\.$"
 
     with closing(KeptWorkers()) as workers, RemoteProbe(images, workers=workers) as probe:
         with pytest.raises(mm.UsageError, match=blamed):

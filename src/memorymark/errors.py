@@ -27,7 +27,7 @@ class MemoryMarkError(Exception):
 
     def __str__(self) -> str:
         """The sentence, and the detail behind a colon."""
-        return f"{self.sentence.rstrip('.')}: {self.detail}" if self.detail else self.sentence
+        return f"{self.sentence.rstrip('.')}: {self.detail.rstrip('.')}." if self.detail else self.sentence
 
 
 class UsageError(MemoryMarkError):

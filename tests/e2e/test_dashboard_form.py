@@ -253,7 +253,7 @@ def test_tabs_go_through_the_page_as_it_is_read(open_page, client):
 
 def test_on_paper_it_is_light_and_in_forced_colors_bars_are_seen(open_page, client):
     page = open_page(f"/job/{finished(client, TINY).id}")
-    expect(page.get_by_text("efficient").first).to_be_visible()
+    expect(page.get_by_text("% used").first).to_be_visible()
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 794, "height": 1123})
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"

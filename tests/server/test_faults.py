@@ -342,8 +342,8 @@ def test_a_worker_that_could_not_start_is_tried_again_without_a_job(monkeypatch)
     tries = []
 
     class FailsOnce(WorkerProcess):
-        def __init__(self):
-            super().__init__()
+        def __init__(self, confinement):
+            super().__init__(confinement)
             tries.append(self.process.pid)
             if len(tries) == 1:
                 self.interrupt()
@@ -366,9 +366,9 @@ def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch,
     started = threading.Event()
 
     class SlowToStart(WorkerProcess):
-        def __init__(self):
+        def __init__(self, confinement):
             time.sleep(0 if is_there else 0.5)
-            super().__init__()
+            super().__init__(confinement)
             started.set()
 
     mark = uuid.uuid4().hex

@@ -86,17 +86,19 @@ def test_who_hangs_up_while_waiting_makes_room_and_the_job_goes_on(served, idle_
     monkeypatch.setattr(front_module, "MOST_WAITING", 2)
     jobs = idle_jobs()
     with served(jobs) as call:
+        in_line = lambda: call.get("/health").json["queue"]["waiting"]  # noqa: E731
         for path in ("/analyze", "/advise"):
+            before = in_line()
             with sent(call.port, post(path, unknown(1))), sent(call.port, post(path, unknown(2))):
-                wait_until(lambda: is_error(call.post("/analyze", unknown(3)), 429))
-                before = call.get("/health").json["queue"]["waiting"]
+                wait_until(lambda before=before: in_line() == before + 2)
+                assert is_error(call.post("/analyze", unknown(3)), 429)
 
             def has_room(path=path):
                 with sent(call.port, post(path, unknown(4))) as third:
                     return is_silent(third)
 
             wait_until(has_room, SOON_SECONDS)
-            assert call.get("/health").json["queue"]["waiting"] > before
+            assert in_line() > before + 2
 
 
 def test_who_sends_more_while_waiting_and_hangs_up_makes_room_too(served, monkeypatch):

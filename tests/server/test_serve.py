@@ -197,7 +197,7 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(tmp_path):
 
 
 def test_a_second_server_on_the_same_history_is_refused(service):
-    result = run("--database", str(service.jobs.store.url))
+    result = run("--database", f"sqlite:///{service.jobs.store.file}")
 
     assert (result.returncode, result.stdout) == (2, "")
     assert "Error: another server already works on this history; stop it, or give this one its own" in result.stderr

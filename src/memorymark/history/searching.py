@@ -7,6 +7,8 @@ from sqlalchemy import ColumnElement, func, or_
 from memorymark.catalog import all_gpus, all_models
 from memorymark.history.tables import jobs
 
+# Of an id people copy the start; a shorter word would find jobs by chance.
+SHORTEST_ID = 4
 # Each word is looked for in every job.
 MOST_WORDS = 8
 
@@ -20,9 +22,11 @@ def has_words(search: str) -> list[ColumnElement[bool]]:
 
 
 def _has(word: str) -> ColumnElement[bool]:
-    columns = [jobs.c.id, jobs.c.model, jobs.c.model_name, jobs.c.target, jobs.c.kind, jobs.c.recipe_words]
+    columns = [jobs.c.model, jobs.c.model_name, jobs.c.target, jobs.c.kind, jobs.c.recipe_words]
     columns += [jobs.c.state, jobs.c.error]
     found = [func.lower(column).contains(word, autoescape=True) for column in columns]
+    if len(word) >= SHORTEST_ID:
+        found.append(jobs.c.id.startswith(word, autoescape=True))
     # A length is that number, and no longer one that it is a part of.
     sample = " " + func.lower(func.replace(jobs.c.sample_words, ",", "")) + " "
     found.append(sample.contains(f" {word.strip(',')} ", autoescape=True))
