@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from memorymark.catalog import all_models
 from memorymark.errors import UsageError
+from memorymark.models import build_guard
 from memorymark.models.build_guard import only_building
 from memorymark.models.config_fields import known_fields, only_known
 from memorymark.models.heads import make_config
@@ -21,6 +23,20 @@ def test_what_no_class_reads_is_left_out_and_takes_no_methods_place():
     facts = {"hidden_size": 64, "tokenizer_file": "/etc/passwd", "to_dict": 1, "get_text_config": 2}
 
     assert only_known(facts, transformers.BertConfig) == {"hidden_size": 64}
+
+
+@pytest.mark.parametrize("family", ["colpali", "colqwen2", "bert"])
+def test_what_the_base_class_is_made_of_is_no_field(family):
+    inner = {
+        "attribute_map",
+        "sub_configs",
+        "_auto_class",
+        "_commit_hash",
+        "pretrained_model_name_or_path",
+        "gguf_file",
+    }
+
+    assert not inner & known_fields(CONFIG_MAPPING[family])
 
 
 def test_labels_may_say_anything_and_only_their_number_counts():
@@ -83,6 +99,18 @@ def test_while_a_model_is_built_nothing_is_opened_and_nobody_called(tmp_path, op
         eval(operation, names)
 
     assert file.read_text() == "of the operator"
+
+
+def test_in_a_worker_the_threads_of_libraries_are_looked_at_too(tmp_path, monkeypatch):
+    (tmp_path / "secret").write_text("of the operator")
+    monkeypatch.setitem(build_guard._whole_process, "is_meant", True)
+
+    with only_building(), ThreadPoolExecutor(1) as threads:
+        reading = threads.submit((tmp_path / "secret").read_text)
+
+    with pytest.raises(UsageError, match="open a file or reach out"):
+        reading.result()
+    assert (tmp_path / "secret").read_text() == "of the operator"
 
 
 def test_while_a_model_is_built_libraries_are_still_read():

@@ -102,6 +102,10 @@ def test_a_pasted_config_needs_no_name():
         ("bert", "must be an object"),
         ({}, "has no model_type"),
         ({"model_type": 1}, "has no model_type"),
+        ({"model_type": "x" * 101}, "no name of a kind of model"),
+        ({"model_type": "/etc/passwd"}, "no name of a kind of model"),
+        ({"model_type": "bert", "num_labels": 10**400}, "larger than in any model"),
+        ({"model_type": "bert", "x": [{"y": -(10**400)}]}, "larger than in any model"),
         ({"model_type": "bert", "x": {1, 2}}, "JSON values only"),
         ({"model_type": "bert", "x": float("nan")}, "JSON values only"),
         ({"model_type": "bert", "x": "y" * LARGEST_CONFIG_BYTES}, "larger than"),
@@ -128,6 +132,12 @@ def test_what_is_not_about_the_architecture_is_left_out():
     }
 
     assert what_to_build(config) == {"model_type": "llava", "text_config": {"model_type": "llama"}}
+
+
+def test_it_is_left_out_of_lists_too():
+    facts = {"parts": [{"auto_map": {"AutoModel": "evil.Model"}, "width": 8}, [{"quantization_config": {}}]]}
+
+    assert what_to_build(facts) == {"parts": [{"width": 8}, [{}]]}
 
 
 def test_a_backbone_by_name_is_refused():

@@ -3,9 +3,11 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from huggingface_hub import hf_hub_download
 
 from memorymark import Request, UsageError
 from memorymark.models.configs import LARGEST_CONFIG_BYTES
@@ -23,6 +25,7 @@ class Hub(BaseHTTPRequestHandler):
     """Answers as the Hub does for files; remembers what it was asked, and by whom."""
 
     asked: ClassVar = []
+    endpoint = ""
 
     def do_HEAD(self):
         self._answer(with_body=False)
@@ -58,6 +61,7 @@ def hub(tmp_path, monkeypatch):
     (tmp_path / "token").write_text("hf_login_of_the_operator")
     monkeypatch.setattr("memorymark.probe.fetching._kept", {})
     Hub.asked.clear()
+    Hub.endpoint = f"http://127.0.0.1:{server.server_port}"
     yield Hub
     server.shutdown()
     server.server_close()
@@ -85,6 +89,16 @@ def test_a_model_that_is_private_to_the_operator_is_none_for_callers(hub):
         fetched_config(Request(model="the-operators/own"))
 
     assert {who for *_, who in hub.asked} == {None}
+
+
+def test_what_the_operator_has_in_the_cache_is_not_for_callers_whom_the_hub_refuses(hub, tmp_path, monkeypatch):
+    monkeypatch.setitem(BODIES, "/the-operators/own/resolve/main/config.json", json.dumps(CONFIG).encode())
+    file = hf_hub_download("the-operators/own", "config.json", cache_dir=tmp_path / "hub", endpoint=hub.endpoint)
+    assert Path(file).is_file()
+    monkeypatch.delitem(BODIES, "/the-operators/own/resolve/main/config.json")
+
+    with pytest.raises(UsageError, match="Hugging Face has no model the-operators/own, or it is private"):
+        fetched_config(Request(model="the-operators/own"))
 
 
 @pytest.mark.parametrize("request_of", [{"model": "bert"}, {"config": CONFIG}, {"model": "timm:resnet18"}])

@@ -26,6 +26,7 @@ from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError
 from memorymark.failures import lacks_host_memory
 from memorymark.kept_traces import KeptTraces, default_folder
 from memorymark.machine import foundation, versions
+from memorymark.models.build_guard import guard_every_thread
 from memorymark.probe.confinement import in_force, memory_limit_bytes
 from memorymark.probe.process import too_large
 from memorymark.request import Request
@@ -340,6 +341,7 @@ def _settle() -> None:
 def main() -> None:
     """Answers commands until standard input ends."""
     answers = _claim_stdout()
+    guard_every_thread()
     worker = Worker()
     for command in _commands():
         answer = _answer(worker, command["call"], command["arguments"])

@@ -9,7 +9,7 @@ from memorymark.advice.suggesting import MOST_TRACES, suggest
 from memorymark.analyzing import analyze_with
 from memorymark.catalog import all_gpus, find_gpu
 from memorymark.commands.suggested import changed_command, suggested_commands
-from memorymark.errors import StoppedError
+from memorymark.errors import StoppedError, WorkerLostError
 from memorymark.events import StageStarted, ignore
 from memorymark.probe import ProbeInfo
 from memorymark.question import Question
@@ -202,6 +202,19 @@ def test_who_stops_the_work_stops_the_suggestions():
 
     with pytest.raises(StoppedError):
         asked(Anywhere(gib_by(60)), question(), stop)
+
+
+def test_a_worker_that_is_lost_on_the_way_is_no_sign_that_nothing_helps():
+    class Mortal(Anywhere):
+        is_used = False
+
+        def open(self, request, **options):
+            if self.is_used:
+                raise WorkerLostError("the worker was killed.")
+            self.is_used = True
+            return super().open(request, **options)
+
+    assert asked(Mortal(gib_by(60)), question()) is None
 
 
 def test_a_change_that_the_model_refuses_is_passed_over():

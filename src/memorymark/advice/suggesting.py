@@ -14,7 +14,7 @@ from memorymark.advice.fitting import facts_of, fitting_changes
 from memorymark.analyzing import least_bytes
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu
 from memorymark.devices.here import gpu_here
-from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError
+from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe import Probe, ProbeInfo
 from memorymark.probe.local import LocalProbe
@@ -37,14 +37,17 @@ OPTIONS = ("precision", "optimizer", "fused", "gradient_checkpointing", "tf32", 
 def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: OnEvent) -> list[Suggestion] | None:
     """What fits instead, the best first: a changed recipe here, a larger GPU, or both together.
 
-    ``None`` where nothing can be predicted, because the device is none of the catalog's.
+    ``None`` where nothing can be predicted, because the device is none of the catalog's, or a worker was lost.
     """
     gpu = _gpu_of(question, error)
     if gpu is None:
         return None
     lengths = sorted(question.seq_lens)
     about = question.at_length(lengths[0]) if lengths else question
-    return _Suggesting(about, gpu, error, site, on_event).found()
+    try:
+        return _Suggesting(about, gpu, error, site, on_event).found()
+    except WorkerLostError:  # a fault is no reason to say that nothing helps
+        return None
 
 
 class _Suggesting:
@@ -177,7 +180,7 @@ class _Suggesting:
                     found = self._largest(probe)
                     if found is not None:
                         return self._suggestion(request, title, gpu if names_gpu else None, *found)
-        except StoppedError:
+        except (StoppedError, WorkerLostError):
             raise
         except MemoryMarkError:
             return None  # the model refuses the change, or it cannot be predicted

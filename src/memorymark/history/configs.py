@@ -45,7 +45,8 @@ def bring_back(document: dict[str, Any] | None, configs: Mapping[str, dict[str, 
         if HASH not in request:
             return request
         rest = {key: value for key, value in request.items() if key != HASH}
-        return {**rest, "config": configs.get(request[HASH])}
+        # A config that is lost is an empty one, which is refused; without any, the name beside it would be a model's.
+        return {**rest, "config": configs.get(request[HASH], {})}
 
     return _changed(document, whole)
 

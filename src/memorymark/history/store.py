@@ -20,6 +20,7 @@ from memorymark.history.searching import has_words
 from memorymark.history.tables import configs, events, jobs
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
+LONGEST_TEXT = 2000
 DAMAGED = "the database of the history is damaged; restore its file from a copy."
 LISTED = [
     jobs.c[name]
@@ -238,8 +239,8 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def _text(value: str | None) -> str | None:
-    """Text that every database takes: no half of a surrogate pair, no zero."""
-    return None if value is None else value.encode("utf-8", "replace").decode().replace("\0", "?")
+    """Text that every database takes and a list can show: no half of a surrogate pair, no zero, no whole document."""
+    return None if value is None else value[:LONGEST_TEXT].encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def _add_configs(connection: Connection, pasted: dict[str, dict[str, Any]]) -> None:

@@ -20,7 +20,7 @@ from memorymark.errors import UsageError
 
 # Whatever it is called with.
 REFUSED = (
-    *("socket.", "subprocess.", "ftplib.", "http.", "urllib.", "smtplib.", "webbrowser.", "shutil."),
+    *("socket.", "subprocess.", "ftplib.", "http.", "urllib.", "smtplib.", "webbrowser.", "shutil.", "sqlite3."),
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "os.truncate"),
     *("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "pty."),
 )
@@ -29,18 +29,27 @@ OPENING = ("open", "os.listdir", "os.scandir", "ctypes.dlopen")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _state = threading.local()
+# In a worker, which builds one model at a time, what libraries do in threads of theirs counts too.
+_whole_process = {"is_meant": False, "is_on": False}
+
+
+def guard_every_thread() -> None:
+    """Has the guard look at all threads of this process; for workers, in which nobody else's threads run."""
+    _whole_process["is_meant"] = True
 
 
 @contextmanager
 def only_building() -> Iterator[None]:
-    """Inside, nothing but Python's own libraries can be opened by this thread."""
+    """Inside, nothing but Python's own libraries can be opened by this thread, or in a worker by any."""
     _install()
     before, writes_bytecode = getattr(_state, "is_on", False), sys.dont_write_bytecode
     _state.is_on, sys.dont_write_bytecode = True, True
+    _whole_process["is_on"] = _whole_process["is_meant"]
     try:
         yield
     finally:
         _state.is_on, sys.dont_write_bytecode = before, writes_bytecode
+        _whole_process["is_on"] = before and _whole_process["is_meant"]
 
 
 @cache
@@ -48,7 +57,7 @@ def _install() -> None:
     roots = tuple(os.path.realpath(path) + os.sep for path in _library_paths())
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        if not getattr(_state, "is_on", False):
+        if not _whole_process["is_on"] and not getattr(_state, "is_on", False):
             return
         if event.startswith(REFUSED) or (event in OPENING and not _is_of_a_library(event, arguments, roots)):
             raise UsageError(

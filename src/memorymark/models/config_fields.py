@@ -42,10 +42,16 @@ def only_known(facts: dict[str, Any], config_class: Any) -> dict[str, Any]:
 @cache
 def known_fields(config_class: Any) -> frozenset[str]:
     """The fields that a class declares, or that its or its model's code reads."""
+    from transformers import PreTrainedConfig
+
     declared = {field.name for field in fields(config_class)}
-    parts = [part for part in config_class.sub_configs.values() if hasattr(part, "sub_configs")]
+    # Some classes say only that a part is a config; what the base class is made of is no field of any model.
+    parts = [
+        one for one in config_class.sub_configs.values() if hasattr(one, "sub_configs") and one is not PreTrainedConfig
+    ]
     read = {*OF_ALL_MODELS, *config_class.attribute_map, *config_class.sub_configs, *_read_by_code(config_class)}
     read |= {name for part in parts if part is not config_class for name in known_fields(part)}
+    read -= vars(PreTrainedConfig).keys() - OF_ALL_MODELS
     # A field must not take the place of a method.
     return frozenset(declared | {name for name in read if not callable(getattr(config_class, name, None))})
 
@@ -86,7 +92,9 @@ def _part(key: str, value: dict[str, Any], config_class: Any) -> Any:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     declared = config_class.sub_configs.get(key) if config_class is not None else None
-    if declared is not None and hasattr(declared, "sub_configs"):
+    from transformers import PreTrainedConfig
+
+    if declared is not None and hasattr(declared, "sub_configs") and declared is not PreTrainedConfig:
         return declared
     family = value.get("model_type")
     if isinstance(family, str) and family in CONFIG_MAPPING:

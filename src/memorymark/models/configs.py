@@ -50,6 +50,7 @@ TOKENS = ("_token_id", "_token_index")
 # Counts of parts beyond those of any model, which would keep a worker busy and take its memory until it is stopped.
 COUNTS = re.compile(r"(.*_)?(layers?|blocks?|stages?|experts?|heads?|depths?)")
 MOST_PARTS = 20_000
+FAMILY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 LABELS = ("num_labels", "num_classes")
 MOST_LABELS = 1_000_000
 LARGEST_NUMBER = 2**53
@@ -112,6 +113,9 @@ def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
     if size > LARGEST_CONFIG_BYTES:
         raise UsageError(f"the config is larger than {format_bytes(LARGEST_CONFIG_BYTES)} and so none of a model.")
     _check_numbers(config)
+    family = config.get("model_type")
+    if isinstance(family, str) and not FAMILY.fullmatch(family):
+        raise UsageError("the model_type of the config is no name of a kind of model; give one such as bert.")
     if isinstance(config.get("model_type"), str) or (may_run_code and "auto_map" in config):
         return
     if isinstance(config.get("architecture"), str):
@@ -134,7 +138,7 @@ def _check_numbers(value: Any, key: str = "") -> None:
     elif isinstance(value, int) and not isinstance(value, bool):
         most = MOST_LABELS if key in LABELS else MOST_PARTS if COUNTS.fullmatch(key) else LARGEST_NUMBER
         if abs(value) > most:
-            raise UsageError(f"{key[:100]!r} of the config is {value:.3g}, which no model has; give at most {most}.")
+            raise UsageError(f"{key[:100]!r} of the config is larger than in any model; give at most {most}.")
 
 
 def what_to_build(config: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +146,13 @@ def what_to_build(config: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in LEFT_OUT}
     if isinstance(kept.get("backbone"), str):
         raise UsageError("the config names its backbone by another model; give one with a backbone_config instead.")
-    return {key: what_to_build(value) if isinstance(value, dict) else value for key, value in kept.items()}
+    return {key: _to_build(value) for key, value in kept.items()}
+
+
+def _to_build(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_to_build(item) for item in value]
+    return what_to_build(value) if isinstance(value, dict) else value
 
 
 def is_cut(key: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -21,8 +22,12 @@ def hub_config(name: str, revision: str | None = None) -> dict[str, Any]:
 
 
 def public_config(name: str, revision: str | None = None) -> dict[str, Any]:
-    """The same as anybody may read it: without the login of whoever runs this."""
-    return parse_config(_content(name, revision, is_public=True), f"the config.json of {name}")
+    """The same as anybody may read it: without the login of whoever runs this, and not from their cache.
+
+    Whoever may read a private model has its config in the cache, where the Hub's refusal would not keep it from others.
+    """
+    with tempfile.TemporaryDirectory() as empty:
+        return parse_config(_content(name, revision, public_cache=empty), f"the config.json of {name}")
 
 
 def give(name: str, revision: str | None, config: dict[str, Any]) -> None:
@@ -32,19 +37,25 @@ def give(name: str, revision: str | None, config: dict[str, Any]) -> None:
 
 
 @lru_cache(maxsize=1)  # it is looked at early, and then built from
-def _content(name: str, revision: str | None, *, is_public: bool = False) -> bytes:
+def _content(name: str, revision: str | None, *, public_cache: str | None = None) -> bytes:
     from huggingface_hub import errors as hub
     from huggingface_hub import hf_hub_download
 
-    token = False if is_public else None
-
+    token = False if public_cache is not None else None
     instead = f"give its config.json, in a folder as ./{name.rpartition('/')[2]}, or as config over HTTP"
     at = f" at revision {revision}" if revision else ""
     try:
         is_in_reach = _is_in_reach()
         if is_in_reach:
             _check_size(name, revision, token=token)
-        file = hf_hub_download(name, "config.json", revision=revision, local_files_only=not is_in_reach, token=token)
+        file = hf_hub_download(
+            name,
+            "config.json",
+            revision=revision,
+            cache_dir=public_cache,
+            local_files_only=not is_in_reach,
+            token=token,
+        )
     except hub.GatedRepoError:
         raise UsageError(f"{name} is gated on Hugging Face; log in with `hf auth login`, or {instead}.") from None
     except hub.RevisionNotFoundError:

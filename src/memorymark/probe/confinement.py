@@ -102,8 +102,8 @@ def _remove_homes_left_behind() -> None:
     """Removes, once, what services left that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{HOME_PREFIX}*-*"):
         pid = folder.name.removeprefix(HOME_PREFIX).partition("-")[0]
-        with suppress(OSError):
-            if pid.isdigit() and folder.stat().st_uid == os.getuid() and not _is_running(int(pid)):
+        with suppress(OSError, OverflowError, ValueError):
+            if pid.isdigit() and folder.lstat().st_uid == os.getuid() and not _is_running(int(pid)):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

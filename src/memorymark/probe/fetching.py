@@ -6,12 +6,13 @@ import threading
 import time
 from typing import Any
 
+from memorymark.errors import UsageError, WorkerError
 from memorymark.probe.confinement import Confinement
 from memorymark.probe.process import WorkerProcess
 from memorymark.request import Request
 from memorymark.units import GIB
 
-FETCH_SECONDS = 60.0
+FETCH_SECONDS = 20.0
 # An analysis of many parts asks for the same config many times; a branch may move on.
 KEPT_SECONDS = 300.0
 MOST_KEPT = 64
@@ -35,6 +36,12 @@ def fetched_config(request: Request) -> dict[str, Any] | None:
         config: dict[str, Any] = fetcher.call(
             "hub_config", {"name": request.model, "revision": request.revision}, FETCH_SECONDS
         )["config"]
+    except WorkerError as error:
+        raise UsageError(
+            f"the config of {request.model} could not be fetched from Hugging Face; ask again later, or paste its "
+            "config.json.",
+            detail=str(error),
+        ) from None
     finally:
         fetcher.kill()
     with _lock:

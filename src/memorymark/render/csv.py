@@ -11,6 +11,7 @@ from memorymark.advice import Advice
 from memorymark.analysis import Analysis
 from memorymark.comparison import Comparison
 from memorymark.render.plain import one_line
+from memorymark.render.words import described
 from memorymark.result import Result
 from memorymark.sweep import Sweep
 from memorymark.trial import Trial
@@ -55,7 +56,7 @@ def _rows(result: Result) -> Iterator[dict[str, Any]]:
 
 def _of_analysis(result: Analysis) -> Iterator[dict[str, Any]]:
     info, request = result.info, result.request
-    which = (request.entry.name, request.recipe.describe(info.optimizer), info.sample, info.device_name)
+    which = (request.entry.name, described(request, info), info.sample, info.device_name)
     for trial in sorted(result.trials, key=lambda trial: trial.batch_size):
         yield _row(which, trial)
 
@@ -65,7 +66,10 @@ def _of_advice(result: Advice) -> Iterator[dict[str, Any]]:
     trials = [(request.recipe, result.today)] if result.today is not None else []
     trials += [(option.recipe, option.trial) for option in result.ranked]
     for recipe, trial in trials:
-        yield _row((request.entry.name, recipe.describe(info.optimizer), info.sample, info.device_name), trial)
+        yield _row(
+            (request.entry.name, recipe.describe(info.optimizer, info.weights_dtype), info.sample, info.device_name),
+            trial,
+        )
 
 
 def _row(which: tuple[str, ...], trial: Trial) -> dict[str, Any]:
