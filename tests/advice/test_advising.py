@@ -315,7 +315,7 @@ def test_shorter_samples_are_the_last_resort():
 def test_what_fits_by_no_change_is_said_with_all_that_was_tried():
     with pytest.raises(
         mm.DoesNotFitError,
-        match=r"by none of the \d+ ways .* even with LoRA .* it does not fit .* with 64 tokens; .* take a larger GPU",
+        match=r"by none of the \d+ ways .* even with LoRA .* it does not fit .* with 64 tokens; take a larger GPU",
     ):
         ask(Machine(lambda _: 200 * GIB, lambda _: GIB, by_precision), gpu="h200")
 

@@ -69,12 +69,12 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     if inquiry.faults:  # one of them might have fitted
         first = inquiry.faults[0]
         return WorkerLostError(f"no way to fit was found, but {first.title} could not be looked at: {first.reason}")
-    name, capacity = inquiry.question.request.entry.name, format_bytes(inquiry.info.capacity_bytes)
+    name, capacity = inquiry.question.request.entry.name, format_bytes(inquiry.info.target_bytes)
     tried = [one for one in inquiry.refused if one.why.startswith("does not fit")]
     last = (tried or inquiry.refused)[-1]  # the greatest change of all
     return DoesNotFitError(
         f"{name} fits {capacity} by none of the {len(inquiry.refused)} ways looked at: even with {last.title} it "
         f"{last.why.removesuffix('.')}",
-        hint="weights in 4 bits (QLoRA) are not covered, or take a larger GPU",
+        hint="take a larger GPU; weights in 4 bits, as QLoRA has them, are not covered yet",
         info=inquiry.info,
     )

@@ -29,7 +29,7 @@ def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]
 def _least_width(console: Console, table: Table) -> int:
     """How wide the table is at least: no word is cut, and no cell of a column that must not be wrapped."""
     for column in table.columns:
-        if column.no_wrap:
-            texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
-            column.min_width = max(text.cell_len for text in texts)
+        texts = [Text.from_markup(str(cell)) for cell in (column.header, *column.cells)]
+        parts = texts if column.no_wrap else [Text(word) for text in texts for word in text.plain.split()]
+        column.min_width = max(part.cell_len for part in parts)
     return console.measure(table, options=console.options.update_width(WIDE)).minimum

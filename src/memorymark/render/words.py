@@ -6,7 +6,7 @@ from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, Price
 from memorymark.comparison import Comparison, Contender
 from memorymark.cost import Usage
-from memorymark.prediction.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, doubt, time_factors
+from memorymark.prediction.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
 from memorymark.probe import ProbeInfo
 from memorymark.request import Request
 from memorymark.trial import Trial
@@ -16,8 +16,6 @@ from memorymark.units import format_bytes, format_rate
 WORTH_SAYING = 1.05
 # So many percent slower is slower.
 WORTH_NOTICE = 2
-# From here on "± 90 %" would leave open whether there is any speed at all.
-WIDE = 0.6
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 UNCHECKED = (
     "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
@@ -211,10 +209,9 @@ def why_smaller(result: Analysis) -> str:
 
 
 def within(trial: Trial, name: str) -> str:
-    """How far off a time or a rate may be: in percent while that says something, else as the two ends."""
-    wide = spread(trial)
-    if trial.intervals is None or wide < WIDE:
-        return f" ± {100 * wide:.2g} %"
+    """How far off a time or a rate may be: what was measured in percent, what is predicted as the two ends."""
+    if trial.intervals is None:
+        return f" ± {100 * spread(trial):.2g} %"
     low, high = trial.intervals[name]
     if name == "step_seconds":
         return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
@@ -293,13 +290,10 @@ def _predicted_notes(gpu: GpuEntry | None, *, certain: bool) -> list[str]:
 
 
 def _off_by(gpu: GpuEntry | None, *, certain: bool) -> str:
-    memory = f"memory may be off by {100 * ALLOCATED_ERROR * doubt(gpu, certain=certain):g} %"
+    allocated, reserved = (100 * error * doubt(gpu, certain=certain) for error in (ALLOCATED_ERROR, RESERVED_ERROR))
+    memory = f"allocated memory may be off by {allocated:g} %, reserved memory by {reserved:g} %"
     fastest, slowest = time_factors(gpu, certain=certain)
-    error = (slowest - fastest) / 2
-    if error >= WIDE:
-        speed = f", the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
-    else:
-        speed = f", speed by {100 * error:.0f} %"
+    speed = f"; the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
     if gpu is None:
         return f"{memory}{speed}, and less on an H200, where predictions were checked"
     name = gpu.name.removeprefix("NVIDIA ")

@@ -5,8 +5,8 @@ export function WhatYouGet() {
       <figcaption className="mb-4 text-sm text-soft">
         An example of what you get: BERT base on an A10, predicted.
       </figcaption>
-      <ExampleBar name="Today, batch 16" verdict="87 % wasted" share={13} isGood={false} />
-      <ExampleBar name="Maximum, batch 268" verdict="99 % used" share={99} isGood />
+      <ExampleBar name="Today, batch 16" verdict="85 % wasted" share={15} isGood={false} />
+      <ExampleBar name="Maximum, batch 268" verdict="100 % used" share={100} isGood />
       <p className="mt-5 text-lg font-medium">
         Batch 253 trains <span className="text-accent">1.46x faster</span> than today.
       </p>
