@@ -106,7 +106,10 @@ def test_a_maximum_is_told_beside_today_s_batch_and_with_what_is_certain(name, s
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("today's is the one to use", "79.9 samples/s (53.9 to 136), the batch you use today: a larger one is no faster"),
+        (
+            "today's is the one to use",
+            "79.9 samples/s (53.9 to 136), the batch you use today: a larger one is no faster",
+        ),
         ("nothing larger fits", "0.400 samples/s (0.270 to 0.683), the batch you use today"),
         ("less than today's is enough", "79.5 samples/s (53.6 to 136), as fast as today's 64"),
         ("today's keeps no margin", "75.0 samples/s (50.6 to 128), 6 % slower than today's 98"),

@@ -34,6 +34,7 @@ class Callable2:
 
 
 LOSSES = {
+    "of something else": lambda module, batch: 2 * torch.ones((), requires_grad=True),
     "string": "mean",
     "number": 5,
     "list": [lambda module, batch: module(**batch).loss],

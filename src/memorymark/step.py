@@ -113,6 +113,13 @@ class TrainingStep:
         # leave its state out of what is measured.
         return torch.amp.GradScaler(self.device.type, init_scale=1.0)
 
+    def _require_gradients(self) -> None:
+        """Refuses a loss that has nothing to do with the module: its numbers would be those of no training."""
+        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
+        # Hooks may have used the gradients and dropped them.
+        if trained and all(weight.grad is None and not weight._post_accumulate_grad_hooks for weight in trained):
+            raise UsageError("loss= does not depend on the module, so nothing is trained; compute it from its output.")
+
     def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
         loss = self._loss(self._batch(batch_size))
         _require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
@@ -121,6 +128,8 @@ class TrainingStep:
         on_phase("forward")
         with blaming("the backward pass"):
             (self._scaler.scale(loss) if self._scaler else loss).backward()
+        if self.workload.loss is not None:
+            self._require_gradients()
         on_phase("backward")
 
     def _update(self) -> None:

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Comparison } from "../src/api/types";
-import { analysisDetail, analysisHeadline, comparisonHeadline, contestWords, doesNotFitHeadline } from "../src/logic/headline";
+import { analysisDetail, analysisHeadline, comparisonDetail, comparisonHeadline, contestWords, doesNotFitHeadline } from "../src/logic/headline";
 import { analysis, changed } from "./data";
 
 describe("the headline", () => {
@@ -71,5 +71,21 @@ describe("the headline", () => {
     expect(contest(["a", "b"], ["b", "c", "d"])).toBe("Fastest on the A or B, cheapest on the B, C or D");
     expect(contest(["a", "b", "c", "d"], [])).toBe("Fastest on the A, B or one of 2 others");
     expect(contest([], [])).toBeNull();
+  });
+});
+
+describe("behind a comparison", () => {
+  const gpus = ["a10", "b200"].map((gpu) => ({ gpu, gpu_name: `NVIDIA ${gpu.toUpperCase()}`, fits: true }));
+
+  it("stands what is uncertain and which GPUs have no price", () => {
+    const found = { gpus, fastest_candidates: ["b200", "a10"], cheapest_candidates: ["a10"], unpriced: ["b200"] };
+    const detail = comparisonDetail(found as unknown as Comparison);
+    expect(detail).toContain("within the uncertainty of each other");
+    expect(detail).toContain("No price is known for B200");
+  });
+
+  it("stands no more where all is certain", () => {
+    const found = { gpus, fastest_candidates: ["b200"], cheapest_candidates: ["a10"], unpriced: [] };
+    expect(comparisonDetail(found as unknown as Comparison)).toMatch(/Nothing ran on them\.$/);
   });
 });

@@ -4,7 +4,7 @@ import { RunAgain } from "../answer/RunAgain";
 import type { Comparison, Contender, Job } from "../api/types";
 import { SYNTHETIC } from "../logic/analysis";
 import { count, dollars, perSecond, shortGpuName } from "../logic/format";
-import { comparisonHeadline } from "../logic/headline";
+import { comparisonDetail, comparisonHeadline } from "../logic/headline";
 import { ranked, type Ranking } from "../logic/ranking";
 import { link } from "../logic/route";
 import { AnalyzeAnother } from "../running/AnalyzeAnother";
@@ -42,7 +42,7 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
       </JobTitle>
       <HeadlineCard
         headline={comparisonHeadline(comparison)}
-        detail={`Predicted for ${comparison.gpus.length} GPUs, each at the batch worth using there. Nothing ran on them.`}
+        detail={comparisonDetail(comparison)}
       />
       <Card
         title="All GPUs"

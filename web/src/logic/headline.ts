@@ -100,6 +100,20 @@ export function comparisonHeadline(comparison: Comparison): Headline {
   return { sentence: said ?? "No batch keeps the margin on any GPU", tone: said ? "good" : "neutral" };
 }
 
+/** What stands behind that headline. */
+export function comparisonDetail(comparison: Comparison): string {
+  const { gpus, unpriced } = comparison;
+  const several = [comparison.fastest_candidates, comparison.cheapest_candidates].some((some) => (some?.length ?? 0) > 1);
+  const names = (unpriced ?? []).map((id) => shortGpuName(gpus.find((gpu) => gpu.gpu === id)?.gpu_name ?? id));
+  return [
+    `Predicted for ${gpus.length} GPUs, each at the batch worth using there. Nothing ran on them.`,
+    several && "Where several are named, they lie within the uncertainty of each other.",
+    names.length > 0 && `No price is known for ${names.join(", ")}; not considered for cheapest.`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
 interface Contest {
   fastest: string | null;
   cheapest: string | null;

@@ -89,7 +89,7 @@ export function jobProblem(job: Pick<Job, "state" | "error" | "error_kind">): Pr
   }
 }
 
-/** The service's sentences begin small; on the page they stand alone. A name such as bf16 or torch.compile stays. */
+/** The service's sentences begin small; on the page they stand alone. A name such as bf16, torch.compile or timm:resnet18 stays. */
 export function sentence(text: string): string {
-  return text.replace(/^[a-z]+\b(?!\.\w)/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return text.replace(/^[a-z]+\b(?![.:]\w)/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
 }

@@ -68,7 +68,7 @@ export function HistoryPage() {
       </div>
       {query.isError && <ErrorBox problem={callProblem(query.error)} onDismiss={() => void query.refetch()} />}
       <p role="status" className="sr-only">
-        {query.isPending ? "Loading" : `${jobs.length} entries`}
+        {query.isPending ? "Loading" : `${jobs.length} ${jobs.length === 1 ? "entry" : "entries"}`}
       </p>
       {query.isPending && !query.isError && <div className="skeleton h-96" />}
       {query.isSuccess && jobs.length === 0 && (
