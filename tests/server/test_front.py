@@ -258,6 +258,34 @@ def test_headers_without_end_are_refused(served):
         assert call.get("/health").status == 200
 
 
+CHUNKED = (
+    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def chunked(body, headers=b"", trailers=b""):
+    text = json.dumps(body).encode()
+    return CHUNKED % headers + b"%x\r\n%s\r\n0\r\n%s" % (len(text), text, trailers)
+
+
+def test_a_trailer_is_no_header(served):
+    shown = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
+    with served(token=TOKEN) as call:
+        with sent(call.port, chunked(QUICK, trailers=shown + b"\r\n")) as connection:
+            assert status_of(connection) == 401
+        with sent(call.port, chunked(QUICK, headers=shown, trailers=b"Host: evil.example\r\n\r\n")) as connection:
+            assert status_of(connection) == 202
+
+
+@pytest.mark.parametrize("trailer", [b"X-Padding: " + b"x" * 4096 + b"\r\n", b"x" * 4096], ids=["many", "one"])
+def test_trailers_without_end_are_refused(served, trailer):
+    with served() as call, sent(call.port, chunked(QUICK, trailers=b"X-Padding: x")) as connection:
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+            for _ in range(1000):
+                connection.sendall(trailer)
+        assert call.get("/health").status == 200
+
+
 def test_what_is_no_http_is_told_so(served):
     with served() as call, sent(call.port, "nonsense\r\n\r\n") as connection:
         head, body = connection.recv(4096).split(b"\r\n\r\n")
