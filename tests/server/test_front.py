@@ -32,8 +32,8 @@ def sent(port, text):
     return connection
 
 
-def post(path, body):
-    text = json.dumps(body)
+def post(path, body, padding=""):
+    text = json.dumps(body) + padding
     return (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(text)}\r\n\r\n{text}"
@@ -284,6 +284,28 @@ def test_trailers_without_end_are_refused(served, trailer):
             for _ in range(1000):
                 connection.sendall(trailer)
         assert call.get("/health").status == 200
+
+
+def test_where_there_is_no_room_for_bodies_only_large_ones_are_refused(served, idle_jobs, monkeypatch):
+    monkeypatch.setattr(front_module, "MOST_BODY_BYTES", -1)
+    jobs = idle_jobs()
+    question = known(jobs)
+    with served(jobs) as call:
+        assert call.get("/jobs").status == 200
+        assert call.post("/analyze", question).status == 200
+        assert call.post("/jobs", QUICK).status == 202
+        assert is_error(call.post("/jobs", json.dumps(QUICK) + " " * 30_000), 429)
+
+
+def test_who_waits_for_an_answer_keeps_no_body_out(served, idle_jobs, monkeypatch):
+    monkeypatch.setattr(front_module, "MOST_BODY_BYTES", 20_000)
+    jobs, padding = idle_jobs(), " " * 15_000
+    with served(jobs) as call, ExitStack() as waiting:
+        for number in range(2):
+            waiting.enter_context(sent(call.port, post("/analyze", unknown(number), padding)))
+        wait_until(lambda: jobs.status()["queue"]["waiting"] == 2)
+
+        wait_until(lambda: call.post("/jobs", json.dumps(unknown(2)) + " " * 17_000).status == 202, SOON_SECONDS)
 
 
 def test_what_is_no_http_is_told_so(served):
