@@ -9,6 +9,7 @@ import pytest
 from calls import QUICK
 
 from disks import filled, read_only, small_disk
+from memorymark.errors import HistoryError
 from memorymark.history import JobEvent, Store, new_job
 from memorymark.question import Question
 from memorymark.request import Request
@@ -102,6 +103,24 @@ def test_a_write_whose_success_was_not_heard_of_is_written_again(lines):
 
     assert (jobs.problem, live.is_saved, jobs.store.job(job_id).state) == (None, True, "done")
     assert [event.number for event in jobs.store.events(job_id)] == [1, 2, 3, 4]
+
+
+def test_a_new_job_whose_writing_was_not_heard_of_is_gone_on_with(lines, monkeypatch):
+    jobs = lines()
+    jobs.start()
+    add = jobs.store.add
+
+    def add_and_hang_up(*args):
+        add(*args)
+        raise HistoryError("the database hung up.")
+
+    with monkeypatch.context() as patched, pytest.raises(HistoryError):
+        patched.setattr(jobs.store, "add", add_and_hang_up)
+        jobs.submit(QUESTION)
+    [left] = jobs.store.jobs()
+
+    # There is no lane for it, so that it ends at once.
+    wait_until(lambda: jobs.store.job(left.id).state == "failed", 10)
 
 
 # Others who write

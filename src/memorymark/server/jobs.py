@@ -60,6 +60,8 @@ class Jobs:
         self._has_taken_over = False
         self._own: set[str] = set()
         self._arriving = 0
+        # Jobs that could not be written, as far as we heard; the database may have kept them all the same.
+        self._doubtful: set[str] = set()
         self._caretaker = threading.Thread(target=self._look_after_history, name="history", daemon=True)
         self.ended: Counter[str] = Counter()
         for lane in lanes:
@@ -140,6 +142,8 @@ class Jobs:
             log.exception("a question cannot be written")
             raise UsageError("the history cannot keep this question; look for text in it that is none.") from None
         except HistoryError as error:
+            with self._changed:
+                self._doubtful.add(live.job.id)
             self._history.failed(error)
             raise
 
@@ -247,6 +251,21 @@ class Jobs:
             self._has_taken_over = True
             self._own.clear()
 
+    def _settle_doubts(self) -> None:
+        """Goes on with what was written although the write seemed to fail; nobody else would until the next start."""
+        with self._changed:
+            doubtful = list(self._doubtful)
+        for job_id in doubtful:
+            try:
+                job = self.store.job(job_id)
+            except HistoryError as error:
+                self._history.failed(error)
+                return
+            if job is not None and not job.is_finished:
+                self._resume(job)
+            with self._changed:
+                self._doubtful.discard(job_id)
+
     def _resume(self, job: Job) -> None:
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
         live.resume()
@@ -330,6 +349,7 @@ class Jobs:
             try:
                 if not self._has_taken_over:
                     self._take_over()
+                self._settle_doubts()
                 self._save_what_could_not_be()
                 self._history.look()
             except Exception:  # it must live: the next round may be fine
