@@ -358,7 +358,7 @@ class Jobs:
     def _save_what_could_not_be(self) -> None:
         until = time.monotonic() + STOP_SECONDS
         for live in [live for live in list(self._live.values()) if not live.is_saved]:
-            if live.save() and live.job.is_finished:
+            if live.save():
                 self._live.pop(live.job.id, None)
             if time.monotonic() > until:
                 return  # somebody else writes for long, and the others cannot be written either
