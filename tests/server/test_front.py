@@ -17,6 +17,7 @@ from memorymark.request import Request
 from memorymark.server import front as front_module
 from memorymark.server import schemas
 from memorymark.server.connections import Connections
+from memorymark.server.live_job import ended
 from memorymark.target import Target
 from processes import wait_until
 from test_recorded_analyses import recorded
@@ -353,6 +354,26 @@ def test_known_answers_do_not_wait_for_what_is_being_written(served, idle_jobs, 
         assert call.get("/jobs").status == 200
 
         go_on.set()
+
+
+def test_questions_do_not_wait_for_jobs_that_are_being_cancelled(served, idle_jobs):
+    jobs = idle_jobs()
+    with served(jobs) as call, ExitStack() as connections:
+        job_id = call.submit(QUICK)
+        live = jobs.take(jobs.lanes[0])  # as a lane does whose worker does not end yet
+        cancelling = [
+            connections.enter_context(sent(call.port, get(f"/jobs/{job_id}").replace("GET", "DELETE")))
+            for _ in range(8)
+        ]
+        wait_until(lambda: live.lease.stopped is not None)
+
+        assert call.post("/jobs", unknown(1)).status == 202
+        assert all(map(is_silent, cancelling))
+
+        live.tell("error", **ended("cancelled", None, "cancelled."))
+        for connection in cancelling:
+            connection.settimeout(SOON_SECONDS)
+            assert b'"state":"cancelled"' in connection.recv(65536)
 
 
 def test_what_nobody_waits_for_any_more_is_not_begun(served, idle_jobs, monkeypatch):

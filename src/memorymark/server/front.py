@@ -118,11 +118,12 @@ class Front:
 
     async def _carry_out(self, call: _Call, handover: Handover, work: Work[Any]) -> None:
         """Does what a view has left, and waits for the job that it wants to wait for."""
-        if work.job_of is not None and self._waiting >= MOST_WAITING:
+        takes_a_place = work.job_of is not None and not work.briefly
+        if takes_a_place and self._waiting >= MOST_WAITING:
             sentence = f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
             handover.fail(QueueFullError(sentence))
             return
-        self._waiting += work.job_of is not None
+        self._waiting += takes_a_place
         try:
             outcome = await call.done_by(self._writing, work.run)
             live = self._jobs.live(work.job_of(outcome)) if work.job_of is not None else None
@@ -135,7 +136,7 @@ class Front:
         except Exception as error:  # the view raises it where the app explains errors
             handover.fail(error)
         finally:
-            self._waiting -= work.job_of is not None
+            self._waiting -= takes_a_place
 
 
 class _Bodies:
@@ -215,7 +216,7 @@ async def _until_finished(live: LiveJob, seconds: float) -> None:
 
     ends_at = loop.time() + seconds
     with live.listening(wake), suppress(asyncio.TimeoutError):
-        while not live.told()[1].is_finished and not live.is_woken:
+        while not live.job.is_finished and not live.is_woken:
             await asyncio.wait_for(changed.wait(), ends_at - loop.time())
             changed.clear()
 

@@ -176,21 +176,19 @@ class Jobs:
         live = self._live.get(job.id)
         return ListedJob.of(live.job) if live is not None else job
 
-    def cancel(self, job_id: str) -> Job | None:
-        """Stops a job that waits or runs; one that is finished stays as it is."""
+    def cancel(self, job_id: str) -> None:
+        """Has a job that waits or runs end, and does not wait until it has; one that is finished stays as it is."""
         with self._changed:
             live = self._live.get(job_id)
             waits = live is not None and live in self._line
             if live is not None and waits:
                 self._line.remove(live)
         if live is None:
-            return self.store.job(job_id)
+            return
         live.lease.stop(CANCELLED)
         if waits:
             live.tell("error", **ended("cancelled", None, "cancelled."))
             self.finish(live)
-        live.wait(STOP_SECONDS)
-        return live.whole
 
     def wait(self, job_id: str, seconds: float) -> Job | None:
         """The job as soon as it is finished, or as it is after so long."""
