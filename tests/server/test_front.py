@@ -15,7 +15,7 @@ from memorymark.history import new_job
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.server import front as front_module
-from memorymark.server import schemas
+from memorymark.server import job_routes, schemas
 from memorymark.server.connections import Connections
 from memorymark.server.live_job import ended
 from memorymark.target import Target
@@ -318,7 +318,7 @@ def test_what_is_no_http_is_told_so(served):
 
 
 def stuck(monkeypatch, jobs, name):
-    """Has a method of the line wait until the event that is given is set."""
+    """Has a method of the line, or of its history, wait until the event that is given is set."""
     real, go_on = getattr(jobs, name), threading.Event()
 
     def wait(*args, **more):
@@ -374,6 +374,25 @@ def test_questions_do_not_wait_for_jobs_that_are_being_cancelled(served, idle_jo
         for connection in cancelling:
             connection.settimeout(SOON_SECONDS)
             assert b'"state":"cancelled"' in connection.recv(65536)
+
+
+def test_known_answers_do_not_wait_for_searches_and_reports(served, idle_jobs, monkeypatch):
+    jobs = idle_jobs()
+    question = known(jobs)
+    [job] = jobs.store.jobs()
+    searching = stuck(monkeypatch, jobs.store, "jobs")
+    page, rendering = job_routes.page, threading.Event()
+    monkeypatch.setattr(job_routes, "page", lambda result: rendering.wait(60) and page(result))
+    with served(jobs) as call, ExitStack() as connections:
+        for path in ("/jobs?search=bert", "/jobs?%73earch=a+b", f"/jobs/{job.id}/report", f"/jobs/{job.id}/%72eport"):
+            connections.enter_context(sent(call.port, get(path)))
+
+        assert call.post("/analyze", question).status == 200
+        assert call.get(f"/jobs/{job.id}").status == 200
+
+        searching.set()
+        rendering.set()
+        assert call.get("/jobs?search=bert").status == 200
 
 
 def test_what_nobody_waits_for_any_more_is_not_begun(served, idle_jobs, monkeypatch):

@@ -32,6 +32,8 @@ Quick = Callable[[Scope], "Answer | None"]
 
 # Few, so that the event loop never waits long for its turn: only one thread of a Python process runs at a time.
 READING_THREADS = 2
+# What looks through all of the history, or renders a page, takes its time apart from what is quick.
+SEARCHING_THREADS = 2
 # What writes to the history, or waits for a worker to end, does so apart, so that known answers do not wait for it.
 WRITING_THREADS = 4
 MOST_WAITING = 256
@@ -53,14 +55,15 @@ class Front:
         self._app, self._jobs, self._quick = app, jobs, quick
         self._largest_body_bytes = largest_body_bytes
         self.reading = ThreadPoolExecutor(READING_THREADS, "reading")
+        self._searching = ThreadPoolExecutor(SEARCHING_THREADS, "searching")
         self._writing = ThreadPoolExecutor(WRITING_THREADS, "writing")
         self._waiting = 0
         self._bodies = _Bodies()
 
     def close(self) -> None:
         """Ends the threads; what they do now is done first."""
-        self.reading.shutdown(cancel_futures=True)
-        self._writing.shutdown(cancel_futures=True)
+        for threads in (self.reading, self._searching, self._writing):
+            threads.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one call."""
@@ -84,11 +87,12 @@ class Front:
             return answer_of(self._app, {**environ, KEY: handover, BEGAN: began})
 
         call = _Call(scope, receive, send, body)
+        threads = self._searching if _takes_long(scope) else self.reading
         try:
-            answer = await call.done_by(self.reading, asked)
+            answer = await call.done_by(threads, asked)
             if handover.work is not None:
                 await self._carry_out(call, handover, handover.work)
-                answer = await call.done_by(self.reading, asked)
+                answer = await call.done_by(threads, asked)
             if handover.stream is None or scope["method"] == "HEAD":
                 await _send(send, answer)
             else:
@@ -137,6 +141,13 @@ class Front:
             handover.fail(error)
         finally:
             self._waiting -= takes_a_place
+
+
+def _takes_long(scope: Scope) -> bool:
+    """Whether a call wants a list that is not just the latest jobs, or a report."""
+    path = scope["path"]
+    is_report = path.startswith("/jobs/") and path.endswith("/report")
+    return scope["method"] != "POST" and (is_report or (path == "/jobs" and bool(scope["query_string"])))
 
 
 class _Bodies:
