@@ -76,3 +76,8 @@ configs = Table(
     Column("hash", String(64), primary_key=True),
     Column("config", JSON, nullable=False),
 )
+
+
+def storable_text(value: str | None) -> str | None:
+    """Text that every database takes: no half of a surrogate pair, no zero."""
+    return None if value is None else value.encode("utf-8", "replace").decode().replace("\0", "?")
