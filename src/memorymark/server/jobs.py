@@ -24,7 +24,7 @@ from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.history.job import OTHER_VERSION
 from memorymark.question import Question
 from memorymark.server.history_watch import HistoryWatch
-from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane
+from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, UNREADABLE, Lane
 from memorymark.server.live_job import LiveJob, Place, ended, with_result
 from memorymark.target import default_gpu_target
 
@@ -277,8 +277,9 @@ class Jobs:
                 live.rest()
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", error.sentence))
-            except HistoryError as error:
-                live.tell("error", **ended("failed", "internal", error.sentence))
+            except HistoryError as error:  # which names the database
+                log.warning("%s", error, extra={"job": job.id})
+                live.tell("error", **ended("failed", "internal", UNREADABLE))
             except Exception:  # whatever another version may have written
                 log.exception("a job cannot be read", extra={"job": job.id})
                 live.tell("error", **ended("failed", "internal", OTHER_VERSION))
