@@ -374,8 +374,8 @@ def test_the_verdict_on_the_backward_pass(ratio, verdict, shown):
         ),
         (
             "NVIDIA A10",
-            "allocated memory may be off by 1.5 %, reserved memory by 15 %; the true speed may be 0.7 to 1.7 times what "
-            "is predicted; predictions were checked on an H200, not on the A10 (docs/benchmarks.md)",
+            "allocated memory may be off by 1.5 %, reserved memory by 15 %; the true speed may be 0.7 to 1.7 times "
+            "what is predicted; predictions were checked on an H200, not on the A10 (docs/benchmarks.md)",
         ),
     ],
 )

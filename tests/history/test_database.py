@@ -242,6 +242,21 @@ def test_a_history_of_an_earlier_release_gets_what_lists_show_and_keeps_its_conf
     assert ("architecture" in str(rows), count) == (False, 1)
 
 
+def test_what_no_column_takes_does_not_keep_a_history_of_an_earlier_release_from_opening(tmp_path):
+    url, strange = f"sqlite:///{tmp_path / 'history.db'}", []
+    for changes in (
+        {"request": {"model": "half \ud800"}},
+        {"request": {"model": "b\0rt"}},
+        {"current_batch_size": 2**70},
+    ):
+        job = asked()
+        strange.append(replace(job, asked={**job.asked, **changes}))
+    write_as_0002(url, strange)
+
+    with closing(Store(url)) as store:
+        assert [job.model_name for job in reversed(store.jobs())] == ["half ?", "b?rt", "bert"]
+
+
 def write_as_0002(url, jobs):
     """A history as the second migration left it."""
     columns = "id origin model target state key question created_at result versions machine".split()

@@ -14,8 +14,9 @@ from command_line import needs_no_gpu, run_apart, run_here
 from memorymark import engine
 from memorymark.advice import Advice
 from memorymark.comparison import Comparison
+from memorymark.errors import HistoryError
 from memorymark.history import Store, new_job
-from memorymark.history.recorder import known_answer
+from memorymark.history.recorder import Recorder, known_answer
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.sweep import Sweep
@@ -32,6 +33,25 @@ from memorymark.cli import main
 atexit.register(lambda: print("loaded", *({"torch", "transformers", "alembic"} & set(sys.modules)), file=sys.stderr))
 main()
 """
+
+
+def test_the_history_is_closed_even_where_an_answer_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMORYMARK_DATABASE", f"sqlite:///{tmp_path}/history.db")
+    closed, close = [], Store.close
+
+    def refuse(*_):
+        raise HistoryError("the disk is full.")
+
+    def note_and_close(store):
+        closed.append(store)
+        close(store)
+
+    monkeypatch.setattr(Store, "add", refuse)
+    monkeypatch.setattr(Store, "close", note_and_close)
+
+    with pytest.raises(HistoryError):
+        Recorder(QUESTION, lambda _: None).answered(ANSWER)
+    assert len(closed) == 1
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from memorymark.history import new_job
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.server import front as front_module
-from memorymark.server import schemas
+from memorymark.server import job_routes, schemas
 from memorymark.server.connections import Connections
+from memorymark.server.live_job import ended
 from memorymark.target import Target
 from processes import wait_until
 from test_recorded_analyses import recorded
@@ -32,8 +33,8 @@ def sent(port, text):
     return connection
 
 
-def post(path, body):
-    text = json.dumps(body)
+def post(path, body, padding=""):
+    text = json.dumps(body) + padding
     return (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(text)}\r\n\r\n{text}"
@@ -258,6 +259,56 @@ def test_headers_without_end_are_refused(served):
         assert call.get("/health").status == 200
 
 
+CHUNKED = (
+    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def chunked(body, headers=b"", trailers=b""):
+    text = json.dumps(body).encode()
+    return CHUNKED % headers + b"%x\r\n%s\r\n0\r\n%s" % (len(text), text, trailers)
+
+
+def test_a_trailer_is_no_header(served):
+    shown = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
+    with served(token=TOKEN) as call:
+        with sent(call.port, chunked(QUICK, trailers=shown + b"\r\n")) as connection:
+            assert status_of(connection) == 401
+        with sent(call.port, chunked(QUICK, headers=shown, trailers=b"Host: evil.example\r\n\r\n")) as connection:
+            assert status_of(connection) == 202
+
+
+@pytest.mark.parametrize("trailer", [b"X-Padding: " + b"x" * 4096 + b"\r\n", b"x" * 4096], ids=["many", "one"])
+def test_trailers_without_end_are_refused(served, trailer):
+    with served() as call, sent(call.port, chunked(QUICK, trailers=b"X-Padding: x")) as connection:
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+            for _ in range(1000):
+                connection.sendall(trailer)
+        assert call.get("/health").status == 200
+
+
+def test_where_there_is_no_room_for_bodies_only_large_ones_are_refused(served, idle_jobs, monkeypatch):
+    monkeypatch.setattr(front_module, "MOST_BODY_BYTES", -1)
+    jobs = idle_jobs()
+    question = known(jobs)
+    with served(jobs) as call:
+        assert call.get("/jobs").status == 200
+        assert call.post("/analyze", question).status == 200
+        assert call.post("/jobs", QUICK).status == 202
+        assert is_error(call.post("/jobs", json.dumps(QUICK) + " " * 30_000), 429)
+
+
+def test_who_waits_for_an_answer_keeps_no_body_out(served, idle_jobs, monkeypatch):
+    monkeypatch.setattr(front_module, "MOST_BODY_BYTES", 20_000)
+    jobs, padding = idle_jobs(), " " * 15_000
+    with served(jobs) as call, ExitStack() as waiting:
+        for number in range(2):
+            waiting.enter_context(sent(call.port, post("/analyze", unknown(number), padding)))
+        wait_until(lambda: jobs.status()["queue"]["waiting"] == 2)
+
+        wait_until(lambda: call.post("/jobs", json.dumps(unknown(2)) + " " * 17_000).status == 202, SOON_SECONDS)
+
+
 def test_what_is_no_http_is_told_so(served):
     with served() as call, sent(call.port, "nonsense\r\n\r\n") as connection:
         head, body = connection.recv(4096).split(b"\r\n\r\n")
@@ -267,7 +318,7 @@ def test_what_is_no_http_is_told_so(served):
 
 
 def stuck(monkeypatch, jobs, name):
-    """Has a method of the line wait until the event that is given is set."""
+    """Has a method of the line, or of its history, wait until the event that is given is set."""
     real, go_on = getattr(jobs, name), threading.Event()
 
     def wait(*args, **more):
@@ -303,6 +354,45 @@ def test_known_answers_do_not_wait_for_what_is_being_written(served, idle_jobs, 
         assert call.get("/jobs").status == 200
 
         go_on.set()
+
+
+def test_questions_do_not_wait_for_jobs_that_are_being_cancelled(served, idle_jobs):
+    jobs = idle_jobs()
+    with served(jobs) as call, ExitStack() as connections:
+        job_id = call.submit(QUICK)
+        live = jobs.take(jobs.lanes[0])  # as a lane does whose worker does not end yet
+        cancelling = [
+            connections.enter_context(sent(call.port, get(f"/jobs/{job_id}").replace("GET", "DELETE")))
+            for _ in range(8)
+        ]
+        wait_until(lambda: live.lease.stopped is not None)
+
+        assert call.post("/jobs", unknown(1)).status == 202
+        assert all(map(is_silent, cancelling))
+
+        live.tell("error", **ended("cancelled", None, "cancelled."))
+        for connection in cancelling:
+            connection.settimeout(SOON_SECONDS)
+            assert b'"state":"cancelled"' in connection.recv(65536)
+
+
+def test_known_answers_do_not_wait_for_searches_and_reports(served, idle_jobs, monkeypatch):
+    jobs = idle_jobs()
+    question = known(jobs)
+    [job] = jobs.store.jobs()
+    searching = stuck(monkeypatch, jobs.store, "jobs")
+    page, rendering = job_routes.page, threading.Event()
+    monkeypatch.setattr(job_routes, "page", lambda result: rendering.wait(60) and page(result))
+    with served(jobs) as call, ExitStack() as connections:
+        for path in ("/jobs?search=bert", "/jobs?%73earch=a+b", f"/jobs/{job.id}/report", f"/jobs/{job.id}/%72eport"):
+            connections.enter_context(sent(call.port, get(path)))
+
+        assert call.post("/analyze", question).status == 200
+        assert call.get(f"/jobs/{job.id}").status == 200
+
+        searching.set()
+        rendering.set()
+        assert call.get("/jobs?search=bert").status == 200
 
 
 def test_what_nobody_waits_for_any_more_is_not_begun(served, idle_jobs, monkeypatch):

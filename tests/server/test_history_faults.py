@@ -9,6 +9,7 @@ import pytest
 from calls import QUICK
 
 from disks import filled, read_only, small_disk
+from memorymark.errors import HistoryError
 from memorymark.history import JobEvent, Store, new_job
 from memorymark.question import Question
 from memorymark.request import Request
@@ -104,6 +105,50 @@ def test_a_write_whose_success_was_not_heard_of_is_written_again(lines):
     assert [event.number for event in jobs.store.events(job_id)] == [1, 2, 3, 4]
 
 
+def test_a_new_job_whose_writing_was_not_heard_of_is_gone_on_with(lines, monkeypatch):
+    jobs = lines()
+    jobs.start()
+    add = jobs.store.add
+
+    def add_and_hang_up(*args):
+        add(*args)
+        raise HistoryError("the database hung up.")
+
+    with monkeypatch.context() as patched, pytest.raises(HistoryError):
+        patched.setattr(jobs.store, "add", add_and_hang_up)
+        jobs.submit(QUESTION)
+    [left] = jobs.store.jobs()
+
+    # There is no lane for it, so that it ends at once.
+    wait_until(lambda: jobs.store.job(left.id).state == "failed", 10)
+
+
+def test_an_end_that_comes_right_after_a_late_write_is_not_lost(lines, monkeypatch):
+    jobs = lines()
+    job_id = ask(jobs)
+    live = jobs.take(jobs.lanes[0])
+
+    def refuse(*_):
+        raise HistoryError("the disk is full.")
+
+    def end_unwritten():
+        with monkeypatch.context() as full:
+            full.setattr(jobs.store, "save", refuse)
+            live.tell("result", {}, state="done", result={}, finished_at=2.0)
+
+    with monkeypatch.context() as full:
+        full.setattr(jobs.store, "save", refuse)
+        live.tell("state", {"state": "running"}, state="running", started_at=1.0)
+    save = live.save
+    with monkeypatch.context() as ending:
+        ending.setattr(live, "save", lambda: (save(), end_unwritten())[0])
+        jobs._save_what_could_not_be()
+    jobs.finish(live)
+    jobs._save_what_could_not_be()
+
+    assert (jobs.store.job(job_id).state, jobs.live(job_id), jobs.problem) == ("done", None, None)
+
+
 # Others who write
 
 
@@ -130,7 +175,8 @@ def test_while_somebody_else_writes_for_long_only_who_must_write_waits(lines, tm
         teller.join()
     assert answers[0].status_code == 503
     assert jobs.status()["queue"]["waiting"] == 1
-    assert jobs._live[waiting].save()
+    jobs._live[waiting].save()
+    assert jobs._live[waiting].is_saved
     assert client.post("/jobs", json=QUICK).status_code == 202
 
 

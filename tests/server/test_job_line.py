@@ -5,13 +5,16 @@ from contextlib import closing
 
 import pytest
 from calls import QUICK, SLOW, is_error
+from prometheus_client.core import CounterMetricFamily
 
+from memorymark.errors import HistoryError
 from memorymark.history import Store, new_job
 from memorymark.question import Question
 from memorymark.request import Request
 from memorymark.server.app import create_app
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
+from memorymark.server.live_job import LiveJob
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
 from memorymark.target import Target
@@ -144,6 +147,36 @@ def test_a_job_left_for_a_device_that_is_gone_does_not_wait_for_ever(idle_jobs):
 
     assert jobs.get(left.id).state == "failed"
     assert jobs.status()["queue"]["waiting"] == 0
+
+
+def test_a_job_that_the_history_does_not_give_back_fails_and_does_not_say_where_that_is(idle_jobs, monkeypatch):
+    jobs = idle_jobs()
+    job = new_job(Question(request=Request(model="bert", target=Target(gpu="a10"))), "http")
+    jobs.store.add(job)
+
+    def refuse(_):
+        raise HistoryError("the history /secret/history.db cannot be used.")
+
+    monkeypatch.setattr(LiveJob, "rest", refuse)
+    jobs._take_over()
+
+    failed = jobs.store.job(job.id)
+    assert (failed.state, failed.error_kind, "secret" in failed.error) == ("failed", "internal", False)
+
+
+def test_jobs_that_end_while_they_are_counted_break_no_metrics(idle_jobs, monkeypatch):
+    jobs = idle_jobs()
+    jobs.ended["done"] += 1
+    add_metric = CounterMetricFamily.add_metric
+
+    def end_another(*args):
+        jobs.ended["failed"] += 1
+        add_metric(*args)
+
+    monkeypatch.setattr(CounterMetricFamily, "add_metric", end_another)
+
+    page = create_app(jobs, Settings()).test_client().get("/metrics")
+    assert (page.status_code, b'memorymark_jobs_total{state="done"} 1.0' in page.data) == (200, True)
 
 
 def test_a_question_at_work_in_one_lane_is_not_worked_out_in_another(tmp_path):

@@ -9,7 +9,8 @@ from sqlalchemy import text
 
 from memorymark.errors import UsageError
 from memorymark.server import app as app_module
-from memorymark.server import schemas
+from memorymark.server import bodies, schemas
+from memorymark.server.answers import OF_THE_OPERATOR, over_http
 from memorymark.server.app import LARGEST_BODY_BYTES, create_app
 from memorymark.server.security import HEADERS
 from memorymark.server.settings import Settings
@@ -361,6 +362,14 @@ def test_no_path_leaves_the_folder_of_the_dashboards_files(client_of, dashboard,
     assert answer.status_code == 404
     assert "secret" not in answer.text
     assert "root:" not in answer.text
+
+
+def test_only_what_a_caller_can_send_is_called_a_field():
+    said = over_http("give --seq-len, see `memorymark models`, or have the operator raise --worker-memory-gib.")
+
+    assert said == "give seq_len, see GET /models, or have the operator raise --worker-memory-gib."
+    assert over_http("see --allow-code.") == "see --allow-code."
+    assert not OF_THE_OPERATOR & set(bodies.JobBody.model_fields)
 
 
 def test_errors_tell_nothing_about_the_inside(call):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from contextlib import contextmanager
 from http.client import HTTPException
 
@@ -14,9 +15,12 @@ import pytest
 from calls import QUICK, SLOW, Caller
 
 from command_line import run_here
+from memorymark.errors import MemoryMarkError
 from memorymark.history import Store
+from memorymark.server import serve as serve_module
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
+from memorymark.server.warm_workers import WarmWorkers
 from memorymark.version import __version__
 from processes import PATIENCE_SECONDS, is_running, wait_until
 
@@ -194,6 +198,32 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(tmp_path):
     assert f"Error: cannot listen on 127.0.0.1, port {port}: " in result.stderr
     assert result.stderr.endswith("choose another with --port.\n")
     assert "Traceback" not in result.stderr
+
+
+def test_a_server_that_cannot_start_leaves_no_lane_behind(tmp_path, monkeypatch):
+    class Ready(WarmWorkers):
+        """Workers that nobody has asked anything yet."""
+
+        def prepare(self):
+            self.loaded = {"device_kind": "cpu", "confinement": {}}
+            done = Future()
+            done.set_result(None)
+            return done
+
+    def refuse(*_):
+        raise MemoryMarkError("the server could not start to listen.")
+
+    monkeypatch.setattr(serve_module, "WarmWorkers", Ready)
+    monkeypatch.setattr(serve_module, "HttpServer", refuse)
+    before = set(threading.enumerate())
+
+    with (
+        pytest.raises(MemoryMarkError),
+        running(Settings(port=0, database=f"sqlite:///{tmp_path}/history.db", prediction_workers=1)),
+    ):
+        pass
+
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_second_server_on_the_same_history_is_refused(service):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,11 +36,8 @@ def known_answer(question: Question) -> KnownAnswer | None:
     if is_open and lacks_accelerator():
         question = _predicted(question)
     try:
-        store = Store(default_url(), must_exist=True)
-        try:
+        with closing(Store(default_url(), must_exist=True)) as store:
             job = store.answered(new_job(question, "cli").key)
-        finally:
-            store.close()
         if job is None or job.result is None:
             return None
         return KnownAnswer(result_from_dict(job.result), job.id, job.finished_at or job.created_at)
@@ -91,9 +89,8 @@ class Recorder:
             started_at=self._started_at,
             finished_at=time.time(),
         )
-        store = Store(default_url())
-        store.add(job, self._events)
-        store.close()
+        with closing(Store(default_url())) as store:
+            store.add(job, self._events)
 
 
 def _source(result: Result) -> Source | None:

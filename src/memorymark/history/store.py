@@ -17,10 +17,9 @@ from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.listed import ListedJob
 from memorymark.history.searching import has_words
-from memorymark.history.tables import configs, events, jobs
+from memorymark.history.tables import configs, events, jobs, storable_text
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
-LONGEST_TEXT = 2000
 DAMAGED = "the database of the history is damaged; restore its file from a copy."
 LISTED = [
     jobs.c[name]
@@ -199,18 +198,18 @@ def _staying(job: Job) -> dict[str, Any]:
     return {
         "id": job.id,
         "origin": job.origin,
-        "model": _text(job.model),
-        "target": _text(job.target_name),
+        "model": storable_text(job.model),
+        "target": storable_text(job.target_name),
         "key": job.key,
         "fresh": job.fresh,
         "time_limit_seconds": job.time_limit_seconds,
         "created_at": job.created_at,
         "versions": job.versions,
         "machine": job.machine,
-        "model_name": _text(job.model_name),
+        "model_name": storable_text(job.model_name),
         "kind": job.kind,
-        "recipe_words": _text(job.recipe_words),
-        "sample_words": _text(job.sample_words),
+        "recipe_words": storable_text(job.recipe_words),
+        "sample_words": storable_text(job.sample_words),
         "current_batch_size": job.current_batch_size,
         "memory_cap_bytes": job.memory_cap_bytes,
     }
@@ -222,7 +221,7 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         "state": job.state,
         "started_at": job.started_at,
         "finished_at": job.finished_at,
-        "error": _text(job.error),
+        "error": storable_text(job.error),
         "error_kind": job.error_kind,
         "suggestions": job.suggestions,
     }
@@ -232,15 +231,10 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     columns |= {
         "headline": job.headline,
         "result": result,
-        "recipe_words": _text(job.recipe_words),
+        "recipe_words": storable_text(job.recipe_words),
         "reusable": job.is_reusable,
     }
     return columns, pasted
-
-
-def _text(value: str | None) -> str | None:
-    """Text that every database takes and a list can show: no half of a surrogate pair, no zero, no whole document."""
-    return None if value is None else value[:LONGEST_TEXT].encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def _add_configs(connection: Connection, pasted: dict[str, dict[str, Any]]) -> None:

@@ -76,3 +76,11 @@ configs = Table(
     Column("hash", String(64), primary_key=True),
     Column("config", JSON, nullable=False),
 )
+
+
+LONGEST_TEXT = 2000
+
+
+def storable_text(value: str | None) -> str | None:
+    """Text that every database takes and a list can show: no half of a surrogate pair, no zero, no whole document."""
+    return None if value is None else value[:LONGEST_TEXT].encode("utf-8", "replace").decode().replace("\0", "?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import fields
 from typing import Any, cast
 
 from flask import Flask, Response, g, jsonify, make_response
@@ -23,6 +24,7 @@ from memorymark.errors import (
 )
 from memorymark.history.job import ErrorKind
 from memorymark.server.handover import LeftError
+from memorymark.server.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +51,22 @@ STATUS_BY_KIND: dict[ErrorKind | None, int] = {
     "stopped": 503,
     None: 409,
 }
+OF_THE_OPERATOR = {setting.name for setting in fields(Settings)}
 RETRY_AFTER_SECONDS = {429: 10, 503: 5}
 
 
 def over_http(sentence: str) -> str:
     """A sentence that names options and commands of the command line, in the terms of HTTP.
 
-    ``--seq-len`` is ``seq_len``, and ``memorymark models`` is ``GET /models``.
+    ``--seq-len`` is ``seq_len``, and ``memorymark models`` is ``GET /models``; what the operator sets keeps its name.
     """
+
+    def field(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        return option[0] if name in OF_THE_OPERATOR else name
+
     sentence = re.sub(r"`memorymark (models|gpus)`", r"GET /\1", sentence)
-    return re.sub(r"--([a-z][a-z0-9-]*)", lambda option: option[1].replace("-", "_"), sentence)
+    return re.sub(r"--([a-z][a-z0-9-]*)", field, sentence)
 
 
 def in_http_terms(view: dict[str, Any]) -> dict[str, Any]:

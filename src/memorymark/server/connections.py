@@ -18,8 +18,6 @@ SILENCE_SECONDS = 20
 TOO_SLOW = {"status": "error", "error": "the request took too long to arrive; send it again."}
 NO_HTTP = {"status": "error", "error": "this is no HTTP request; send one such as GET / HTTP/1.1."}
 TOO_LONG = {"status": "error", "error": "the headers of the request are too long; send shorter ones."}
-
-
 REFUSAL = (
     b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
     b"Content-Length: %d\r\nConnection: close\r\n\r\n"
@@ -60,8 +58,10 @@ class Connection(HttpToolsProtocol):
         self._cycles: list[RequestResponseCycle] = []
         self._deadline: asyncio.TimerHandle | None = None
         self._unsent_bytes = 0
-        self._header_bytes = 0
+        self._has_begun = False
         self._is_reading_headers = True
+        # What has come since the start of the request, or since the last byte of its body: headers, or trailers.
+        self._header_bytes = 0
         self._early = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -99,9 +99,10 @@ class Connection(HttpToolsProtocol):
             if len(self._early) > LARGEST_HEADERS_BYTES:
                 self.abort()
             return
+        self._has_begun = True
         self._header_bytes += len(data)
         super().data_received(data)
-        if self._is_reading_headers and self._header_bytes > LARGEST_HEADERS_BYTES:
+        if self._header_bytes > LARGEST_HEADERS_BYTES and not self.transport.is_closing():
             self._refuse(b"431 Request Header Fields Too Large", TOO_LONG)
 
     def on_message_begin(self) -> None:
@@ -109,9 +110,19 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {"memorymark": {"abort": self.abort}}
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; trailers, which come after the body, count for nothing and are dropped."""
+        if self._is_reading_headers:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._header_bytes = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         """All of a request but its body is here."""
-        self._is_reading_headers = False
+        self._is_reading_headers, self._header_bytes = False, 0
         super().on_headers_complete()
         self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete] + [self.cycle]
         if self.pipeline:
@@ -120,7 +131,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of a request is here."""
         super().on_message_complete()
-        self._is_reading_headers, self._header_bytes = True, 0
+        self._is_reading_headers, self._header_bytes, self._has_begun = True, 0, False
         self._pay()
         if self.cycle.response_complete:  # it was refused before its body had come
             self._owe()
@@ -164,7 +175,7 @@ class Connection(HttpToolsProtocol):
         unsent = self.transport.get_write_buffer_size()
         if 0 < unsent < self._unsent_bytes:  # it reads the last answer, if slowly
             self._owe()
-        elif unsent or not self._header_bytes or self.transport.is_closing():
+        elif unsent or not self._has_begun or self.transport.is_closing():
             self.abort()
         else:
             self._refuse(b"408 Request Timeout", TOO_SLOW)

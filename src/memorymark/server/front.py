@@ -32,10 +32,14 @@ Quick = Callable[[Scope], "Answer | None"]
 
 # Few, so that the event loop never waits long for its turn: only one thread of a Python process runs at a time.
 READING_THREADS = 2
+# What looks through all of the history, or renders a page, takes its time apart from what is quick.
+SEARCHING_THREADS = 2
 # What writes to the history, or waits for a worker to end, does so apart, so that known answers do not wait for it.
 WRITING_THREADS = 4
 MOST_WAITING = 256
+# All bodies together; past this, those are refused that are not small.
 MOST_BODY_BYTES = 256 * 1024 * 1024
+SMALL_BODY_BYTES = 16 * 1024
 # How long a watcher may take to read what was sent.
 SEND_SECONDS = 30.0
 
@@ -51,14 +55,15 @@ class Front:
         self._app, self._jobs, self._quick = app, jobs, quick
         self._largest_body_bytes = largest_body_bytes
         self.reading = ThreadPoolExecutor(READING_THREADS, "reading")
+        self._searching = ThreadPoolExecutor(SEARCHING_THREADS, "searching")
         self._writing = ThreadPoolExecutor(WRITING_THREADS, "writing")
         self._waiting = 0
-        self._body_bytes = 0
+        self._bodies = _Bodies()
 
     def close(self) -> None:
         """Ends the threads; what they do now is done first."""
-        self.reading.shutdown(cancel_futures=True)
-        self._writing.shutdown(cancel_futures=True)
+        for threads in (self.reading, self._searching, self._writing):
+            threads.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one call."""
@@ -66,27 +71,28 @@ class Front:
         if answer is not None:
             await _send(send, answer)
             return
-        began, body = time.perf_counter(), bytearray()
+        began, body = time.perf_counter(), _Body(self._bodies)
         with suppress(CallerGoneError):
             try:
                 await self._answer(scope, receive, send, body, began)
             finally:
-                self._body_bytes -= len(body)
+                body.uncount()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, body: bytearray, began: float) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, body: _Body, began: float) -> None:
         handover = Handover()
         announced = await self._read_body(scope, receive, body, handover)
 
         def asked() -> Answer:
-            environ = environ_of(scope, bytes(body), announced)
+            environ = environ_of(scope, bytes(body.content), announced)
             return answer_of(self._app, {**environ, KEY: handover, BEGAN: began})
 
-        call = _Call(scope, receive, send)
+        call = _Call(scope, receive, send, body)
+        threads = self._searching if _takes_long(scope) else self.reading
         try:
-            answer = await call.done_by(self.reading, asked)
+            answer = await call.done_by(threads, asked)
             if handover.work is not None:
                 await self._carry_out(call, handover, handover.work)
-                answer = await call.done_by(self.reading, asked)
+                answer = await call.done_by(threads, asked)
             if handover.stream is None or scope["method"] == "HEAD":
                 await _send(send, answer)
             else:
@@ -96,36 +102,37 @@ class Front:
             if handover.stream is not None:
                 handover.stream.close()
 
-    async def _read_body(self, scope: Scope, receive: Receive, body: bytearray, handover: Handover) -> int | None:
+    async def _read_body(self, scope: Scope, receive: Receive, body: _Body, handover: Handover) -> int | None:
         """Reads the body, or leaves it where it is too long, which the app then says; the length announced if so."""
         given = dict(scope["headers"]).get(b"content-length", b"0")
         announced = int(given) if given.isdigit() else 0
         if announced > self._largest_body_bytes:
             return announced
         more = True
-        while more and len(body) <= self._largest_body_bytes:
-            if self._body_bytes > MOST_BODY_BYTES:
-                handover.fail(QueueFullError("too many large requests come in at once; ask again in a moment."))
-                return None
+        while more and len(body.content) <= self._largest_body_bytes:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise CallerGoneError
-            body += message.get("body", b"")
-            self._body_bytes += len(message.get("body", b""))
+            body.add(message.get("body", b""))
             more = message.get("more_body", False)
+            if len(body.content) > SMALL_BODY_BYTES and self._bodies.counted_bytes > MOST_BODY_BYTES:
+                handover.fail(QueueFullError("too many large requests come in at once; ask again in a moment."))
+                return None
         return None
 
     async def _carry_out(self, call: _Call, handover: Handover, work: Work[Any]) -> None:
         """Does what a view has left, and waits for the job that it wants to wait for."""
-        if work.job_of is not None and self._waiting >= MOST_WAITING:
+        takes_a_place = work.job_of is not None and not work.briefly
+        if takes_a_place and self._waiting >= MOST_WAITING:
             sentence = f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
             handover.fail(QueueFullError(sentence))
             return
-        self._waiting += work.job_of is not None
+        self._waiting += takes_a_place
         try:
             outcome = await call.done_by(self._writing, work.run)
             live = self._jobs.live(work.job_of(outcome)) if work.job_of is not None else None
             if live is not None:
+                call.body.uncount()  # those who wait are few enough
                 await call.unless_gone(_until_finished(live, work.wait_seconds))
             handover.succeed(outcome)
         except CallerGoneError:
@@ -133,14 +140,47 @@ class Front:
         except Exception as error:  # the view raises it where the app explains errors
             handover.fail(error)
         finally:
-            self._waiting -= work.job_of is not None
+            self._waiting -= takes_a_place
+
+
+def _takes_long(scope: Scope) -> bool:
+    """Whether a call wants a list that is not just the latest jobs, or a report."""
+    path = scope["path"]
+    is_report = path.startswith("/jobs/") and path.endswith("/report")
+    return scope["method"] != "POST" and (is_report or (path == "/jobs" and bool(scope["query_string"])))
+
+
+class _Bodies:
+    """How much is in memory of bodies that are read, or wait for a thread."""
+
+    def __init__(self) -> None:
+        self.counted_bytes = 0
+
+
+class _Body:
+    """What one call has sent; it counts among all bodies until it is no longer to."""
+
+    def __init__(self, bodies: _Bodies) -> None:
+        self.content = bytearray()
+        self._bodies, self._counted_bytes = bodies, 0
+
+    def add(self, part: bytes) -> None:
+        """More of it has come."""
+        self.content += part
+        self._counted_bytes += len(part)
+        self._bodies.counted_bytes += len(part)
+
+    def uncount(self) -> None:
+        """Makes room for others."""
+        self._bodies.counted_bytes -= self._counted_bytes
+        self._counted_bytes = 0
 
 
 class _Call:
     """One request, and whether whoever sent it still listens."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.scope, self.send, self._receive = scope, send, receive
+    def __init__(self, scope: Scope, receive: Receive, send: Send, body: _Body) -> None:
+        self.scope, self.send, self._receive, self.body = scope, send, receive, body
         self._gone = asyncio.ensure_future(self._until_gone())
 
     def end(self) -> None:
@@ -187,7 +227,7 @@ async def _until_finished(live: LiveJob, seconds: float) -> None:
 
     ends_at = loop.time() + seconds
     with live.listening(wake), suppress(asyncio.TimeoutError):
-        while not live.told()[1].is_finished and not live.is_woken:
+        while not live.job.is_finished and not live.is_woken:
             await asyncio.wait_for(changed.wait(), ends_at - loop.time())
             changed.clear()
 

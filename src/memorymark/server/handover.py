@@ -24,11 +24,15 @@ class LeftError(Exception):
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """What is to be done before a view can answer; ``job_of`` tells which job it then waits for, and how long."""
+    """What is to be done before a view can answer; ``job_of`` tells which job it then waits for, and how long.
+
+    Only so many may wait at a time, but for those who wait ``briefly``.
+    """
 
     run: Callable[[], T]
     job_of: Callable[[T], str] | None = None
     wait_seconds: float = 0.0
+    briefly: bool = False
 
 
 class Handover:

@@ -17,7 +17,7 @@ from memorymark.server import bodies, schemas
 from memorymark.server.answers import STATUS_BY_KIND, failure, in_http_terms, success
 from memorymark.server.event_stream import EventStreams
 from memorymark.server.handover import KEY, DoneAtOnce, Handover, Work
-from memorymark.server.jobs import Jobs, Submitted
+from memorymark.server.jobs import STOP_SECONDS, Jobs, Submitted
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import GUARDED, JOBS, WORK, answers
 
@@ -136,7 +136,10 @@ def add_job_routes(
     )
     def cancel(path: bodies.JobPath) -> Response:
         job = existing(path.job_id)
-        return success(reused=False, job=shown(left(Work(lambda: jobs.cancel(job.id))) or job, None))
+        if not job.is_finished:
+            job_of = lambda _: job.id  # noqa: E731
+            left(Work(lambda: jobs.cancel(job.id), job_of, wait_seconds=STOP_SECONDS, briefly=True))
+        return success(reused=False, job=shown(jobs.get(job.id) or job, None))
 
     @app.get(
         "/jobs/<job_id>/report",

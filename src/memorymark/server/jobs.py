@@ -24,7 +24,7 @@ from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.history.job import OTHER_VERSION
 from memorymark.question import Question
 from memorymark.server.history_watch import HistoryWatch
-from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, Lane
+from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, UNREADABLE, Lane
 from memorymark.server.live_job import LiveJob, Place, ended, with_result
 from memorymark.target import default_gpu_target
 
@@ -60,6 +60,8 @@ class Jobs:
         self._has_taken_over = False
         self._own: set[str] = set()
         self._arriving = 0
+        # Jobs that could not be written, as far as we heard; the database may have kept them all the same.
+        self._doubtful: set[str] = set()
         self._caretaker = threading.Thread(target=self._look_after_history, name="history", daemon=True)
         self.ended: Counter[str] = Counter()
         for lane in lanes:
@@ -140,6 +142,8 @@ class Jobs:
             log.exception("a question cannot be written")
             raise UsageError("the history cannot keep this question; look for text in it that is none.") from None
         except HistoryError as error:
+            with self._changed:
+                self._doubtful.add(live.job.id)
             self._history.failed(error)
             raise
 
@@ -172,21 +176,19 @@ class Jobs:
         live = self._live.get(job.id)
         return ListedJob.of(live.job) if live is not None else job
 
-    def cancel(self, job_id: str) -> Job | None:
-        """Stops a job that waits or runs; one that is finished stays as it is."""
+    def cancel(self, job_id: str) -> None:
+        """Has a job that waits or runs end, and does not wait until it has; one that is finished stays as it is."""
         with self._changed:
             live = self._live.get(job_id)
             waits = live is not None and live in self._line
             if live is not None and waits:
                 self._line.remove(live)
         if live is None:
-            return self.store.job(job_id)
+            return
         live.lease.stop(CANCELLED)
         if waits:
             live.tell("error", **ended("cancelled", None, "cancelled."))
             self.finish(live)
-        live.wait(STOP_SECONDS)
-        return live.whole
 
     def wait(self, job_id: str, seconds: float) -> Job | None:
         """The job as soon as it is finished, or as it is after so long."""
@@ -247,6 +249,21 @@ class Jobs:
             self._has_taken_over = True
             self._own.clear()
 
+    def _settle_doubts(self) -> None:
+        """Goes on with what was written although the write seemed to fail; nobody else would until the next start."""
+        with self._changed:
+            doubtful = list(self._doubtful)
+        for job_id in doubtful:
+            try:
+                job = self.store.job(job_id)
+            except HistoryError as error:
+                self._history.failed(error)
+                return
+            if job is not None and not job.is_finished:
+                self._resume(job)
+            with self._changed:
+                self._doubtful.discard(job_id)
+
     def _resume(self, job: Job) -> None:
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
         live.resume()
@@ -260,8 +277,9 @@ class Jobs:
                 live.rest()
             except UsageError as error:  # the catalogs or the devices are not those of the earlier server
                 live.tell("error", **ended("failed", "usage", error.sentence))
-            except HistoryError as error:
-                live.tell("error", **ended("failed", "internal", error.sentence))
+            except HistoryError as error:  # which names the database
+                log.warning("%s", error, extra={"job": job.id})
+                live.tell("error", **ended("failed", "internal", UNREADABLE))
             except Exception:  # whatever another version may have written
                 log.exception("a job cannot be read", extra={"job": job.id})
                 live.tell("error", **ended("failed", "internal", OTHER_VERSION))
@@ -330,6 +348,7 @@ class Jobs:
             try:
                 if not self._has_taken_over:
                     self._take_over()
+                self._settle_doubts()
                 self._save_what_could_not_be()
                 self._history.look()
             except Exception:  # it must live: the next round may be fine
@@ -338,7 +357,7 @@ class Jobs:
     def _save_what_could_not_be(self) -> None:
         until = time.monotonic() + STOP_SECONDS
         for live in [live for live in list(self._live.values()) if not live.is_saved]:
-            if live.save() and live.job.is_finished:
+            if live.save():
                 self._live.pop(live.job.id, None)
             if time.monotonic() > until:
                 return  # somebody else writes for long, and the others cannot be written either

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 CANCELLED = "cancelled"
 TIME_LIMIT = "time limit"
 SHUTDOWN = "shutdown"
+UNREADABLE = "the history could not be read when this job was due; ask again."
 INTERRUPTED = "the server stopped while this ran; ask again."
 
 
@@ -127,7 +128,7 @@ class Lane(threading.Thread):
             return ended("failed", "time_limit", sentence)
         if isinstance(error, HistoryError):
             log.warning("%s", error, extra={"job": job.job.id})
-            return ended("failed", "internal", "the history could not be read when this job was due; ask again.")
+            return ended("failed", "internal", UNREADABLE)
         if error.detail:
             log.warning("job failed: %s", error.detail, extra={"job": job.job.id, "lane": self.name})
         return ended("failed", error_kind(error), over_the_wall(error), suggestions_of(error))

@@ -97,11 +97,11 @@ class LiveJob:
             self._show(changed, happened)
 
     def save(self) -> bool:
-        """Tries again to write what could not be written."""
+        """Tries again to write what could not be written; whether the job has ended and all of it is written."""
         with self._writing:
             if not self.is_saved and not self._can_be_written(self.job):
                 self._fail_unwritten()
-            return self.is_saved
+            return self.is_saved and self.job.is_finished
 
     def events(self, after: int = 0) -> list[JobEvent]:
         """What has happened after the event with this number."""

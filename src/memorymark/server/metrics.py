@@ -55,6 +55,6 @@ class _Ended:
 
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily("memorymark_jobs", "Jobs that ended, by state.", labels=["state"])
-        for state, count in self._jobs.ended.items():
+        for state, count in list(self._jobs.ended.items()):  # lanes count meanwhile
             family.add_metric([state], count)
         yield family

@@ -58,8 +58,13 @@ def running(settings: Settings) -> Iterator[Service]:
                 allow_code=settings.allow_code,
             )
             front = create_front(jobs, settings, kind)
-            jobs.start()
-            service = Service(jobs, HttpServer(front, listening))
+            try:
+                jobs.start()
+                service = Service(jobs, HttpServer(front, listening))
+            except BaseException:
+                jobs.stop()
+                front.close()
+                raise
             try:
                 yield service
             finally:

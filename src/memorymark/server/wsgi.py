@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 Headers = list[tuple[bytes, bytes]]
+# How the body was sent is over when it is here; its length is told anew.
+OF_THE_SENDING = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def environ_of(scope: Mapping[str, Any], body: bytes, announced_bytes: int | Non
         "wsgi.run_once": False,
     }
     for name, value in scope["headers"]:
-        if b"_" in name or name == b"content-length":  # Content_Type is no header, but would become one
+        if b"_" in name or name in OF_THE_SENDING:  # Content_Type is no header, but would become one
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"

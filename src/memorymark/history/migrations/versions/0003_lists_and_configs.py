@@ -8,6 +8,7 @@ from alembic import op
 
 from memorymark.history.configs import put_away
 from memorymark.history.job import Job
+from memorymark.history.tables import storable_text
 
 revision = "0003"
 down_revision = "0002"
@@ -68,12 +69,12 @@ def _columns(row: sa.Row[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
             result=result,
         )
         columns: dict[str, Any] = {
-            "model_name": job.model_name,
+            "model_name": storable_text(job.model_name),
             "kind": job.kind,
-            "recipe_words": job.recipe_words,
-            "sample_words": job.sample_words,
-            "current_batch_size": job.current_batch_size,
-            "memory_cap_bytes": job.memory_cap_bytes,
+            "recipe_words": storable_text(job.recipe_words),
+            "sample_words": storable_text(job.sample_words),
+            "current_batch_size": _storable_number(job.current_batch_size) or 0,
+            "memory_cap_bytes": _storable_number(job.memory_cap_bytes),
         }
         question, pasted = put_away(asked)
         answer, also_pasted = put_away(result)
@@ -82,3 +83,7 @@ def _columns(row: sa.Row[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     if pasted or also_pasted:
         columns |= {"question": question, "result": answer}
     return columns, pasted | also_pasted
+
+
+def _storable_number(value: Any) -> int | None:
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
