@@ -33,7 +33,7 @@ def test_every_way_that_is_offered_leads_to_an_answer(open_page, client):
         expect(page.get_by_role("listitem").filter(has_text="Up to batch")).to_have_count(len(suggestions))
         require_no_sideways_scrolling(page)
         require_accessible(page)
-        page.get_by_role("button", name=f"Analyze with {suggestion['label']}", exact=True).click()
+        page.get_by_role("button", name=f"Analyze this: {suggestion['label']}", exact=True).click()
         page.wait_for_url(lambda url: job.id not in url)
 
         expect(page.get_by_text("Analyze Another Model").first).to_be_visible()
@@ -51,7 +51,7 @@ def test_what_nothing_helps_is_said_plainly_with_nothing_to_press(open_page, cli
     page.goto(page.url.partition("#")[0] + f"#/job/{job.id}")
 
     expect(page.get_by_text("Nothing that was checked helps")).to_be_visible()
-    expect(page.get_by_role("button", name=re.compile("Analyze with|ways to make it fit"))).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Analyze this|ways to make it fit"))).to_have_count(0)
 
 
 def test_the_memory_of_an_answer_is_one_and_the_recommended_batch_has_its_bar(open_page, client, tmp_path):

@@ -111,7 +111,7 @@ function WhatFits({ job, suggestions, onTry, isBusy }: WhatFitsProps) {
               <span className="block text-sm text-soft">{reachWords(suggestion)}</span>
             </span>
             <Button
-              aria-label={`Analyze with ${suggestion.label}`}
+              aria-label={`Analyze this: ${suggestion.label}`}
               onClick={() => onTry(changedBody(job.question, suggestion))}
               disabled={isBusy}
             >
