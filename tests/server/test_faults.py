@@ -157,7 +157,8 @@ def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(servic
     watcher = Watcher(service.port, job_id)
     job = service.finished(job_id)
 
-    assert (job["state"], job["error_kind"] in ("worker", "does_not_fit", "usage")) == ("failed", True)
+    assert (job["state"], job["error_kind"]) == ("failed", "usage")
+    assert job["error"].startswith("this takes more memory than a worker of the service may use")
     assert "\n" not in job["error"]
     assert watcher.ended()["event"] == "error"
     assert_well(service)
