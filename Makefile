@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check format gpu-test drills web web-test web-api browser clean
+.PHONY: help demo test python-test check generated format gpu-test light-test drills web web-test web-api browser clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 # Byte code of what is imported is kept, whatever the environment says; that of all the rest is not made.
 unexport PYTHONDONTWRITEBYTECODE
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+INSTALL = pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP = $(BIN)/$(INSTALL)
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -14,6 +15,8 @@ help: ## List the targets
 	$(PYTHON) -m venv .venv
 	$(PIP) "torch==2.13.0"
 	$(PIP) -e ".[dev]"
+	@# Alone: of the torchvision that it asks for, the tests have a stand-in.
+	$(PIP) --no-deps timm
 	@touch $@
 
 demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machine
@@ -28,10 +31,16 @@ python-test: .venv/ready
 	@$(BIN)/pytest --collect-only -qq > /dev/null
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-check: .venv/ready ## Lint, formatting and types only
+check: .venv/ready ## Lint, formatting, layers and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@if [ -x $(BIN)/lint-imports ]; then $(BIN)/lint-imports --no-cache --no-logo; \
+	  else echo "import-linter needs Python 3.11: what may import what is not checked"; fi
 	$(BIN)/mypy
+	$(BIN)/python tools/generate_keywords.py --check
+
+generated: .venv/ready ## Write what is made from the declared options again
+	$(BIN)/python tools/generate_keywords.py
 
 format: .venv/ready ## Format the code
 	$(BIN)/ruff check --fix .
@@ -39,6 +48,12 @@ format: .venv/ready ## Format the code
 
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
+
+light-test: .venv/ready ## Install the package without extras into an environment of its own, and use it
+	$(PYTHON) -m venv --clear build/light
+	build/light/bin/$(INSTALL) "torch==2.13.0"
+	build/light/bin/$(INSTALL) .
+	MEMORYMARK_LIGHT_PYTHON=$(CURDIR)/build/light/bin/python $(BIN)/pytest tests/test_light_install.py
 
 drills: .venv/ready ## Break a real service on this machine in every way that is promised to hold; 15 minutes
 	$(BIN)/python benchmarks/drills.py
@@ -65,4 +80,4 @@ browser: ## Get Chromium for the tests in a browser, where apt and the rights ar
 	  echo "Chromium is not here: the tests in a browser will be skipped"
 
 clean: ## Remove .venv and caches
-	rm -rf .venv web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build/light web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

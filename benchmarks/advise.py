@@ -48,7 +48,7 @@ def by_hand(model: str) -> dict:
 
     import memorymark as mm
     from memorymark.models.workloads import workload_of
-    from memorymark.step import TrainingStep
+    from memorymark.training.step import TrainingStep
 
     options, batch_size = BY_HAND[model]
     step = TrainingStep(workload_of(mm.Request(model=model)), mm.Recipe(**options), torch.device("cuda"))

@@ -36,7 +36,7 @@ def train(model: str, recipe: str, batch_size: int) -> dict:
 
     from memorymark.devices import open_device
     from memorymark.models.workloads import workload_of
-    from memorymark.step import TrainingStep
+    from memorymark.training.step import TrainingStep
 
     asked = request(model, recipe)
     device = open_device(asked.target)

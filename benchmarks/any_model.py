@@ -19,15 +19,16 @@ from typing import Any
 
 import memorymark as mm
 from cases import CAP_GIB, flags, keep, machine, save, table
-from memorymark.catalog import find_model
+from memorymark.catalog import find_gpu, find_model
+from memorymark.engine.validate import PredictionCheck, validate_prediction
 from memorymark.errors import MemoryMarkError
 from memorymark.models.workloads import workload_of
-from memorymark.own import OwnRequest
-from memorymark.site import Site
-from memorymark.trial import Trial
+from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.probe.predicted import PredictedProbe
+from memorymark.question.request import OwnRequest
+from memorymark.results.trial import Trial
+from memorymark.training.workload import Workload
 from memorymark.units import GIB
-from memorymark.validation import PredictionCheck, validate_prediction
-from memorymark.workload import Workload
 from own_nets import encoder
 from prediction import TIMED_FROM
 
@@ -77,15 +78,14 @@ def recorded() -> dict[str, Any]:
 
 def against_record(request: mm.Request, workload: Workload | None, record: dict[str, Any]) -> PredictionCheck:
     """The prediction of the sizes that were recorded."""
-    site = Site(workload=workload or workload_of(request))
-    target = mm.Target(gpu=RECORDED_GPU, memory_cap_bytes=CAP_BYTES)
+    gpu, trained = find_gpu(RECORDED_GPU), workload or workload_of(request)
+    step = trace_training(trained, request.recipe, gpu.capability)
+    probe: Any = PredictedProbe(step, request.recipe, gpu, memory_cap_bytes=CAP_BYTES)
+    # What was recorded ran after the small steps of a search, not as a training that starts with that size.
+    probe.try_from_start = probe.try_batch
     measured = [Trial(fits=True, source="measured", **facts) for facts in record["trials"]]
-    with site.open(replace(request, target=target)) as opened:
-        # What was recorded ran after the small steps of a search, not as a training that starts with that size.
-        probe = opened._probe
-        probe.try_from_start = probe.try_batch
-        pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
-        return PredictionCheck(request, opened.info, pairs, record["largest"], probe.forecast() or 0)
+    pairs = [(trial, probe.measure(trial.batch_size)) for trial in measured]
+    return PredictionCheck(request, probe.info, pairs, record["largest"], probe.forecast() or 0)
 
 
 def row(family: str, how: str, check: PredictionCheck) -> list[object]:

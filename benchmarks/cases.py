@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import memorymark as mm
-from memorymark.search import SearchResult, find_maximum
-from memorymark.trial import Trial
+from memorymark.largest_batch import SearchResult, find_maximum
+from memorymark.results.trial import Trial
 from memorymark.units import GIB
 
 T = TypeVar("T")

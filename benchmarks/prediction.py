@@ -21,9 +21,10 @@ from typing import Any
 
 import memorymark as mm
 from cases import flags, machine, save, table
-from memorymark.question import DEFAULT_MARGIN
-from memorymark.search import find_maximum, size_within
-from memorymark.throughput import measure_curve, recommend
+from memorymark.engine.throughput import measure_curve
+from memorymark.largest_batch import find_maximum, size_within
+from memorymark.question.question import DEFAULT_MARGIN
+from memorymark.results.recommendation import recommend
 from memorymark.units import GIB
 from zoo import HELD_BACK, WORKLOADS, recipe
 
@@ -50,7 +51,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def probe_for(workload: str, recipe_name: str, gpu: str, step: Any = None, cap_gib: float | None = None) -> Any:
     from memorymark.catalog import find_gpu
-    from memorymark.prediction.fake_step import trace_training
+    from memorymark.prediction.tracing.fake_step import trace_training
     from memorymark.probe.predicted import PredictedProbe
 
     entry, asked = find_gpu(gpu), recipe(recipe_name)
@@ -64,7 +65,7 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     probe = probe_for(true["workload"], true["recipe"], "h200")
     traced = time.perf_counter()
-    capped = probe_for(true["workload"], true["recipe"], "h200", probe._step, RECORDED_UNDER_GIB)
+    capped = probe_for(true["workload"], true["recipe"], "h200", probe.step, RECORDED_UNDER_GIB)
     allocated, reserved = [], []
     for row in true["rows"]:
         trial = capped.try_batch(row["batch_size"])
@@ -108,7 +109,7 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
 
 def analysed(probe: Any, true: dict[str, Any], cap_gib: float) -> tuple[int, int]:
     """The predicted maximum under a cap, and the batch recommended there."""
-    capped = probe_for(true["workload"], true["recipe"], "h200", probe._step, cap_gib)
+    capped = probe_for(true["workload"], true["recipe"], "h200", probe.step, cap_gib)
     capacity = capped.info.capacity_bytes
     found = find_maximum(capped.try_batch, capacity, guide=capped)
     safe_bytes = (1 - DEFAULT_MARGIN) * capacity

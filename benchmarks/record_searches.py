@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import CAP_GIB, flags, fresh, machine, save, table
-from memorymark.search import find_maximum
+from memorymark.largest_batch import find_maximum
 from record_truth import compact, open_probe
 
 PAIRS = [

@@ -1,11 +1,13 @@
 """Records what a GPU really does with the zoo: the truth that the prediction is held against.
 
 python benchmarks/record_truth.py memory|time --out=FOLDER [--seconds=540] [--pairs=bert:fp32,vit:bf16]
+python benchmarks/record_truth.py histories --out=FOLDER [--allocator=expandable] [--pairs=bert:fp32,vit:bf16]
 python benchmarks/record_truth.py keep --out=FOLDER
 
 ``memory`` gives peaks at rising batch sizes, the exact largest batch under several caps, the allocator's history of one
 step, and the scratch space of every operation. Several pairs run side by side, each kept to its share of the GPU.
 ``time`` gives step times and the time of every operation, one pair after the other, alone on the GPU.
+``histories`` gives all that the allocator was asked for in a training, and its counters at the end of each phase.
 ``keep`` needs no GPU: it puts what the other two left in the folder into tests/data, and writes down which operations
 the prediction has now been held against.
 """
@@ -28,10 +30,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import histories
 import memorymark as mm
 from cases import flags, machine
-from memorymark.prediction.known import KNOWN
-from memorymark.prediction.roofline import launches
+from memorymark.prediction.timing.known import KNOWN
+from memorymark.prediction.timing.roofline import launches
 from memorymark.units import GIB
 from prediction import RECORDED_UNDER_GIB, TRUTH, lines_of, probe_for
 from zoo import HELD_BACK, PAIRS, WORKLOADS, recipe
@@ -107,7 +110,7 @@ def record_memory(workload: str, recipe_name: str) -> dict[str, Any]:
 
 def edge(probe: Any, device: Any, cap_gib: float, recordings: list[Any], rows: list[dict[str, int]]) -> int | None:
     """The exact largest batch under a cap, from a guess outwards; ``None`` where not even one sample fits."""
-    from memorymark.prediction.forecast import forecast_maximum
+    from memorymark.prediction.memory.forecast import forecast_maximum
 
     device.cap(int(cap_gib * GIB))
     device.reset()
@@ -311,7 +314,12 @@ def main() -> None:
         keep(Path(flags()["out"]))
         return
     asked = flags().get("pairs")
-    pairs = [tuple(pair.split(":")) for pair in asked.split(",")] if asked else [*PAIRS, *HELD_BACK]
+    named = [tuple(pair.split(":")) for pair in asked.split(",")] if asked else []
+    if what == "histories":
+        histories.record_all(Path(flags()["out"]), flags().get("allocator", "default"), named or histories.PAIRS)
+        print(machine())
+        return
+    pairs = named or [*PAIRS, *HELD_BACK]
 
     def weight(workload: str, recipe_name: str) -> float:
         if what == "time":

@@ -19,11 +19,11 @@ import warnings
 from typing import TYPE_CHECKING
 
 from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
-from memorymark.search import FIRST_BATCH, find_maximum
+from memorymark.largest_batch import FIRST_BATCH, find_maximum
 
 if TYPE_CHECKING:
     from memorymark.probe.measured import MeasuredProbe
-    from memorymark.trial import Trial
+    from memorymark.results.trial import Trial
 
 CONTENDERS = ["ours", "proof alone", "accelerate", "lightning power", "lightning binsearch"]
 

@@ -15,7 +15,7 @@ import time
 from cases import CAP_GIB, FIVE_CASES, machine, request, save, table
 from memorymark.client import Client
 from memorymark.devices import nvml
-from memorymark.question import Question
+from memorymark.question.question import Question
 from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.units import MIB

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 import memorymark as mm
-from memorymark.workload import Workload
+from memorymark.training.workload import Workload
 
 PUBLISHED = {"train_mode": False, "loss": "mean", "optimizer": "none"}
 RECIPES: dict[str, dict[str, Any]] = {

@@ -14,19 +14,23 @@ os.environ.pop("MEMORYMARK_SERVER", None)
 
 import pytest
 
+pytest_plugins = ["support.databases", "support.service"]
+
 # By file, what takes longest: begun first, so that no tester is left with one of these when the others are done.
 LONGEST = [
     "server/test_contract.py",
-    "test_any_model_truth.py",
+    "prediction/test_any_model.py",
     "server/test_faults.py",
     "server/test_server_faults.py",
     "e2e/test_dashboard.py",
-    "test_prediction_truth.py",
-    "test_predicted_probe.py",
-    "test_cli.py",
-    "test_watch.py",
-    "test_worker.py",
-    "test_models.py",
+    "prediction/test_truth.py",
+    "probe/test_predicted.py",
+    "cli/test_advise.py",
+    "cli/test_analyze.py",
+    "cli/test_watch.py",
+    "worker/test_child.py",
+    "test_light_install.py",
+    "models/test_workloads.py",
 ]
 
 
@@ -41,7 +45,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def shared_worker():
     """One worker for all tests that only want answers: to import torch and transformers takes seconds each time."""
-    from memorymark.probe.process import KeptWorkers
+    from memorymark.worker.supervisor import KeptWorkers
 
     kept = KeptWorkers()
     yield kept
@@ -51,7 +55,8 @@ def shared_worker():
 @pytest.fixture(scope="module", autouse=True)
 def workers_are_shared(shared_worker):
     """What asks for a worker gets the shared one; tests of what becomes of workers override this."""
-    from memorymark.probe import process, remote
+    from memorymark.worker import remote
+    from memorymark.worker import supervisor as process
 
     with pytest.MonkeyPatch.context() as patched:
         for module in (process, remote):

@@ -5,78 +5,48 @@ import socket
 import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import memorymark as mm
+from memorymark import answer as engine
 from memorymark import client as client_module
-from memorymark import engine
 from memorymark.catalog import all_gpus, all_models
-from memorymark.cli import main
+from memorymark.cli.main import main
 from memorymark.client import Client
 from memorymark.errors import QueueFullError, ServerError, StoppedError
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.history import Store, default_url
-from memorymark.question import Question
+from memorymark.question.question import Question
 from memorymark.render.terminal import print_analysis
-from memorymark.server.app import create_front
-from memorymark.server.http_server import HttpServer
-from memorymark.server.jobs import Jobs
-from memorymark.server.lane import Lane
-from memorymark.server.serve import running
-from memorymark.server.settings import Settings
-from memorymark.server.warm_workers import WarmWorkers
+from memorymark.suggestions import Proposal
+from support.calls import TOKEN
+from support.service import serving
 
 REQUEST = mm.Request(model="bert", small=True, seq_len=16, target=mm.Target(gpu="a10"))
 QUESTION = Question(request=REQUEST)
 TOO_LARGE = Question(request=replace(REQUEST, target=mm.Target(gpu="a10", memory_cap_bytes=10 * 2**20)))
-TOKEN = "0123456789abcdef-a-token"
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    database = f"sqlite:///{tmp_path_factory.mktemp('client')}/history.db"
-    with running(Settings(port=0, database=database, prediction_workers=1)) as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
-def url(service):
-    return f"http://127.0.0.1:{service.port}"
-
-
-@pytest.fixture(scope="module")
-def client(url):
-    return Client(url)
 
 
 @pytest.fixture
-def idle_jobs(tmp_path):
+def url(call):
+    return call.address
+
+
+@pytest.fixture
+def short_line(idle_jobs):
     """A line that nobody works on and that takes two jobs."""
-    jobs = Jobs(
-        Store(f"sqlite:///{tmp_path}/idle.db"),
-        [Lane("prediction-0", WarmWorkers(reuse=True))],
-        queue_size=2,
-        max_seconds=60.0,
-    )
-    yield jobs
-    jobs.stop()
-    jobs.store.close()
+    return idle_jobs(queue_size=2)
 
 
 @contextmanager
-def served(jobs, **settings):
+def served_again(jobs, **settings):
     """The address of one more server for the same jobs, with settings of its own."""
-    settings.setdefault("heartbeat_seconds", 0.02)
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        server = HttpServer(create_front(jobs, Settings(**settings)), listening)
-        try:
-            yield f"http://127.0.0.1:{server.port}"
-        finally:
-            server.stop()
+    with serving(jobs, **{"heartbeat_seconds": 0.02, **settings}) as call:
+        yield call.address
 
 
 def without_seconds(analysis):
@@ -86,7 +56,7 @@ def without_seconds(analysis):
 def test_an_answer_is_the_one_that_the_engine_gives_here(client):
     heard = []
 
-    there = client.answer(QUESTION, on_event=heard.append)
+    there = client.answer(QUESTION, fresh=True, on_event=heard.append)
 
     trials = [event.trial for event in heard if isinstance(event, TrialFinished)]
     stages = [event.stage for event in heard if isinstance(event, StageStarted)]
@@ -125,7 +95,7 @@ def test_the_facts_of_a_service(client):
 
 
 def test_a_job_is_submitted_looked_at_and_listed(client):
-    earlier, job = client.submit(QUESTION), client.submit(QUESTION, fresh=True)
+    earlier, job = client.submit(QUESTION, fresh=True), client.submit(QUESTION, fresh=True)
 
     events = list(client.events(job.id))
     ended, listed = client.job(job.id), client.jobs(model="bert", state="done", limit=1)
@@ -138,8 +108,8 @@ def test_a_job_is_submitted_looked_at_and_listed(client):
     assert list(client.events(job.id, after=len(events))) == []
 
 
-def test_a_job_that_is_cancelled_has_no_answer(idle_jobs):
-    with served(idle_jobs) as url:
+def test_a_job_that_is_cancelled_has_no_answer(short_line):
+    with served_again(short_line) as url:
         client = Client(url)
         job = client.submit(QUESTION)
 
@@ -156,9 +126,55 @@ def test_a_job_that_is_cancelled_has_no_answer(idle_jobs):
 def test_what_does_not_fit_is_raised_as_here_with_what_was_tried(client):
     with pytest.raises(mm.DoesNotFitError, match=r"does not train within 10\.0 MiB even at batch 1") as raised:
         client.answer(TOO_LARGE)
+    with pytest.raises(mm.DoesNotFitError) as here:
+        engine.answer(TOO_LARGE)
 
-    assert raised.value.trials
-    assert not any(trial.fits for trial in raised.value.trials)
+    there = raised.value
+    assert there.trials
+    assert not any(trial.fits for trial in there.trials)
+    assert there.suggestions == here.value.suggestions
+    assert (str(there), there.shortfall_bytes) == (str(here.value), here.value.shortfall_bytes)
+
+
+def test_a_refusal_keeps_its_data_and_is_said_in_the_caller_s_terms(client):
+    nowhere = Question(request=replace(REQUEST, target=mm.Target(device="cuda:99")))
+
+    with pytest.raises(mm.UsageError, match=r"there is no cuda:99 here, only .*; name a GPU .* with gpu=") as raised:
+        client.submit(nowhere)
+
+    error = raised.value
+    assert (error.code, error.field, error.given) == ("no_device", "device", "cuda:99")
+    assert {one.change["device"] for one in error.suggestions} < set(error.allowed)
+    assert "with --gpu" in error.said_in("command_line")
+
+
+def test_a_model_is_called_as_in_python_and_not_as_in_the_body():
+    told = mm.UsageError("no.", code="unknown_model", field="model", proposals=[Proposal("bert", {"model": "bert"})])
+    body = json.dumps({"status": "error", **told.to_dict("http")}).encode()
+
+    with pretender(says(400, body)) as url, pytest.raises(mm.UsageError) as raised:
+        Client(url).models()
+
+    assert (raised.value.code, raised.value.field) == ("unknown_model", "model")
+    assert raised.value.suggestions == told.suggestions
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "kind"),
+    [
+        (400, {}, mm.UsageError),
+        (403, {"code": "of_tomorrow"}, mm.UsageError),
+        (422, {"kind": "does_not_fit"}, mm.DoesNotFitError),
+        (422, {"kind": "does_not_fit", "code": "does_not_fit", "message": "broken"}, mm.DoesNotFitError),
+        (429, {}, QueueFullError),
+        (500, {}, ServerError),
+    ],
+)
+def test_an_error_of_another_version_is_a_sentence_all_the_same(status, document, kind):
+    body = json.dumps({"status": "error", "error": "no; try --precision bf16.", **document}).encode()
+
+    with pretender(says(status, body)) as url, pytest.raises(kind, match=r"^no; try --precision bf16\.$"):
+        Client(url).models()
 
 
 def test_what_cannot_be_predicted_is_raised_as_here(client):
@@ -175,7 +191,7 @@ def test_what_the_service_refuses_is_a_usage_error_with_its_sentence(client):
         client.jobs(model="brt")
     with pytest.raises(mm.UsageError):
         client.job("../health")
-    with pytest.raises(mm.UsageError, match=r"asked a memorymark\.Question"):
+    with pytest.raises(mm.UsageError, match=r"takes a memorymark\.Question"):
         client.answer("bert")
 
 
@@ -184,8 +200,8 @@ def test_a_job_beyond_its_limit_is_stopped(client):
         client.answer(Question(request=mm.Request(model="gpt2", target=mm.Target(gpu="t4"))), time_limit_seconds=0.2)
 
 
-def test_a_full_line_is_an_error_of_its_own(idle_jobs):
-    with served(idle_jobs) as url:
+def test_a_full_line_is_an_error_of_its_own(short_line):
+    with served_again(short_line) as url:
         client = Client(url)
         for tokens in (8, 9):
             client.submit(Question(request=mm.Request(model="bert", seq_len=tokens)))
@@ -195,10 +211,10 @@ def test_a_full_line_is_an_error_of_its_own(idle_jobs):
 
 
 def test_the_token_may_come_from_the_variable(service, monkeypatch):
-    with served(service.jobs, token=TOKEN) as url:
-        with pytest.raises(mm.UsageError, match="wants a token"):
+    with served_again(service.jobs, token=TOKEN) as url:
+        with pytest.raises(mm.UsageError, match="requires a token"):
             Client(url).models()
-        with pytest.raises(mm.UsageError, match="wants a token"):
+        with pytest.raises(mm.UsageError, match="requires a token"):
             Client(url, token="another-token-0123456789").models()
         assert Client(url, token=TOKEN).models()
 
@@ -221,7 +237,7 @@ def test_an_address_may_be_written_in_several_ways(service, given):
     "given", ["", "ftp://host", "http://", "file:///etc/passwd", "http://host:port", "http://[::1"]
 )
 def test_what_is_no_address_is_refused(given):
-    with pytest.raises(mm.UsageError, match="is no address of a server"):
+    with pytest.raises(mm.UsageError, match="is not the address of a server"):
         Client(given)
 
 
@@ -298,7 +314,7 @@ def test_what_is_no_memorymark_server_is_told_so(answer):
 
 
 def test_streams_that_end_early_are_resumed_and_every_event_is_seen_once(service, client):
-    with served(service.jobs, stream_seconds=0.02) as url:
+    with served_again(service.jobs, stream_seconds=0.02) as url:
         job = client.submit(QUESTION, fresh=True)
         events = list(Client(url).events(job.id))
 
@@ -306,8 +322,8 @@ def test_streams_that_end_early_are_resumed_and_every_event_is_seen_once(service
     assert [event["id"] for event in events] == list(range(1, len(events) + 1))
 
 
-def test_a_job_may_wait_through_any_number_of_streams(idle_jobs):
-    with served(idle_jobs, stream_seconds=0.01, heartbeat_seconds=0.01) as url:
+def test_a_job_may_wait_through_any_number_of_streams(short_line):
+    with served_again(short_line, stream_seconds=0.01, heartbeat_seconds=0.01) as url:
         client = Client(url)
         job, events = client.submit(QUESTION), []
         watcher = threading.Thread(target=lambda: events.extend(client.events(job.id)))
@@ -349,9 +365,9 @@ def test_a_stream_cut_in_the_middle_is_taken_up_again(monkeypatch):
     assert asked == [0, 1, 2, 3]
 
 
-def test_where_too_many_watch_the_client_asks_now_and_then(idle_jobs, monkeypatch):
+def test_where_too_many_watch_the_client_asks_now_and_then(short_line, monkeypatch):
     monkeypatch.setattr(client_module, "RECONNECT_SECONDS", 0.01)
-    with served(idle_jobs, max_watchers=1, stream_seconds=60) as url:
+    with served_again(short_line, max_watchers=1, stream_seconds=60) as url:
         client = Client(url)
         job, seen = client.submit(QUESTION), {"first": [], "second": []}
         watchers = []
@@ -400,7 +416,7 @@ def test_analyze_shows_the_progress_of_the_server(run, url):
     code, _, progress = run(*COMMAND, "--server", url, "--fresh", "--json")
 
     assert code == 0
-    assert "searching the largest batch" in progress
+    assert "searching for the largest batch" in progress
     assert "waiting in line" in progress
 
 
@@ -424,7 +440,7 @@ def count_of_jobs():
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--server", "ftp://host"), 2, "'ftp://host' is no address of a server"),
+        (("--server", "ftp://host"), 2, "'ftp://host' is not the address of a server"),
         (("--server", "127.0.0.1:1"), 1, "no server answers at http://127.0.0.1:1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -443,4 +459,5 @@ def test_analyze_of_what_does_not_fit_there_is_exit_code_3(run, url):
     document = json.loads(out)
     assert (code, document["status"]) == (3, "error")
     assert "does not train within 10.0 MiB" in document["error"]
+    assert (document["code"], document["suggestions"][-1]["change"]) == ("does_not_fit", {"memory_gib": None})
     assert document["trials"]

@@ -1,24 +1,48 @@
-"""The options of the command line as keywords of Python."""
+"""The options of a question as keywords of Python."""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from memorymark.errors import UsageError
-from memorymark.keywords import in_python_terms
+import memorymark as mm
+from memorymark.keywords import split_lengths
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_a_slip_in_a_keyword_is_answered_with_what_was_perhaps_meant():
+    with pytest.raises(mm.UsageError, match="'precison' is not an option here: did you mean precision") as caught:
+        mm.analyze("bert", precison="bf16")
+
+    assert (caught.value.code, caught.value.field) == ("unknown_option", "precison")
+    assert caught.value.suggestions[0].change == {"precison": None, "precision": "bf16"}
 
 
 @pytest.mark.parametrize(
-    ("said", "in_python"),
+    ("given", "asked"),
     [
-        ("--margin is a fraction from 0.", "margin= is a fraction from 0."),
-        ("drop --gpu, --device and --memory-gib.", "drop gpu=, device= and memory_gib=."),
-        ("--gpu a10 or --device cuda:1; drop one.", 'gpu="a10" or device="cuda:1"; drop one.'),
-        ("try --precision bf16, or --lora 16.", 'try precision="bf16", or lora=16.'),
-        ("--accumulate must be 1 or more.", "accumulate= must be 1 or more."),
-        ("no option at all -- none.", "no option at all -- none."),
+        (None, {}),
+        (128, {"seq_len": 128}),
+        ([128, 512, 128], {"seq_lens": (128, 512)}),
+        ("many", {"seq_len": "many"}),  # refused later, by its type
     ],
 )
-def test_errors_name_keywords(said, in_python):
-    with pytest.raises(UsageError) as caught, in_python_terms():
-        raise UsageError(said)
+def test_one_length_or_several_may_be_asked_for(given, asked):
+    assert split_lengths(given) == asked
 
-    assert str(caught.value) == in_python
+
+def test_what_is_no_length_among_several_is_refused():
+    with pytest.raises(
+        mm.UsageError, match=r"seq_len= must be a whole number or a list of them; the list contains 1\.5"
+    ):
+        split_lengths([128, 1.5])
+
+
+def test_the_types_for_editors_are_those_of_the_declared_options():
+    checked = subprocess.run(
+        [sys.executable, ROOT / "tools" / "generate_keywords.py", "--check"], capture_output=True, text=True
+    )
+
+    assert (checked.returncode, checked.stderr) == (0, "")

@@ -1,5 +1,6 @@
 """Names and messages of others steer no terminal and no page, whichever way they are printed."""
 
+import ast
 import csv
 import io
 import re
@@ -10,13 +11,15 @@ from dataclasses import replace
 import pytest
 
 import memorymark as mm
-from memorymark import cli
-from memorymark.checkup import Check
-from memorymark.commands.history import compare, history
+from memorymark.advice.training_script import script_for
+from memorymark.catalog import Price
+from memorymark.cli import main as cli
+from memorymark.cli.history import compare, history
+from memorymark.engine.doctor import Check
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.history import Store, new_job
-from memorymark.own import OwnRequest
-from memorymark.question import Question
+from memorymark.question.question import Question
+from memorymark.question.request import OwnRequest
 from memorymark.render.console import CleanConsole
 from memorymark.render.csv import as_csv
 from memorymark.render.html import page
@@ -24,8 +27,12 @@ from memorymark.render.notebook import as_text
 from memorymark.render.plain import clean, one_line
 from memorymark.render.progress import Progress
 from memorymark.render.terminal import print_checks, print_result
-from memorymark.trial import Failure, Trial
-from test_recorded_analyses import recorded
+from memorymark.results.advice import Fault, Refused
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
+from memorymark.results.trial import Failure, Trial
+from support.advices import advice, option
+from support.recorded_analyses import recorded
 
 STEERS = "\x1b[2J\x1b]0;title\x07\x9b31m\x7f\x08\u202e\u2066"
 MARKUP = "[red]a[/red] [/] [link=http://x] :fire: <b>"
@@ -83,11 +90,36 @@ def test_a_report_on_the_terminal_and_in_a_notebook(analysis, capsys, monkeypatc
     assert not STEERING.search(as_text(analysis))
 
 
-def test_a_page(analysis):
-    written = page(analysis)
+def results_of_every_kind(analysis):
+    failed = Trial(batch_size=1, fits=False, failure=Failure("memory", EVIL))
+    asked = {"request": analysis.request, "info": analysis.info, "price": Price(3.6, EVIL)}
+    told = {"refused": (Refused(("lora",), EVIL),), "faults": (Fault(("bf16",), EVIL),)}
+    return {
+        "analysis": replace(analysis, price=Price(3.6, EVIL)),
+        "comparison": Comparison(analysis.request, {"h200": analysis}),
+        "lengths": Sweep(analysis.request, (128,), {128: analysis}),
+        "advice": advice(option(("bf16",), 500.0), **asked, **told),
+        "trial": failed,
+    }
+
+
+@pytest.mark.parametrize("kind", ["analysis", "comparison", "lengths", "advice", "trial"])
+def test_a_page(analysis, kind):
+    written = page(results_of_every_kind(analysis)[kind])
 
     assert not STEERING.search(written)
     assert "net[2J]0;title31m[red]a[/red] [/] [link=http://x] :fire: &lt;b&gt;" in written
+    assert ":fire: <b>" not in written
+
+
+def test_a_script(analysis):
+    request = mm.Request(model='/nets/a"""; import this; """\\N{x', config={"model_type": "bert"})
+    advised = advice(option(("bf16",), 500.0), request=request)
+
+    program = ast.parse(script_for(advised))
+
+    assert request.entry.name in ast.get_docstring(program)
+    assert "this" not in {name.name for node in program.body if isinstance(node, ast.Import) for name in node.names}
 
 
 def test_a_table(analysis):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import memorymark as mm
-from tiny import WIDTH, TinyNet, tiny, tiny_batch
+from support.tiny import WIDTH, TinyNet, tiny, tiny_batch
 
 CPU = torch.device("cpu")
 HERE = {"device": "cpu", "memory_gib": 1 / 1024}
@@ -265,8 +265,8 @@ def test_what_a_function_raises_is_told_as_its_own_error_with_its_place(where):
 
 
 def test_a_fault_of_ours_is_not_blamed_on_the_caller(monkeypatch):
-    monkeypatch.setattr("memorymark.search.size_within", lambda *_: None)
-    monkeypatch.setattr("memorymark.script.size_within", divides)
+    monkeypatch.setattr("memorymark.largest_batch.size_within", lambda *_: None)
+    monkeypatch.setattr("memorymark.own_module.size_within", divides)
 
     with pytest.raises(ZeroDivisionError):
         mm.max_batch_size(TinyNet(), tiny_batch, **HERE)

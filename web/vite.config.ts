@@ -5,7 +5,7 @@ import { defineConfig, type Plugin } from "vite";
 import { sourceDigest } from "./scripts/source-digest.mjs";
 
 const SERVICE = "http://127.0.0.1:5001";
-const ADDRESSES = ["/health", "/models", "/gpus", "/jobs", "/analyze", "/openapi"];
+const ADDRESSES = ["/health", "/models", "/gpus", "/options", "/jobs", "/analyze", "/openapi"];
 
 /** Writes down what the build was made from, so that a test can tell whether it is stale. */
 function buildFacts(): Plugin {
@@ -31,5 +31,6 @@ export default defineConfig({
     target: ["es2022", "firefox115", "safari16"],
   },
   server: { proxy: Object.fromEntries(ADDRESSES.map((address) => [address, process.env.SERVICE ?? SERVICE])) },
-  test: { include: ["tests/**/*.test.ts"] },
+  // Node has no page whose address calls could be relative to.
+  test: { include: ["tests/**/*.test.ts"], env: { VITE_API_URL: "http://service.test" } },
 });

@@ -91,7 +91,7 @@ class StepClock:
 
         What asks the driver twice a second how busy the GPU is goes on for half a second more.
         """
-        from memorymark.integrations import hooks  # here only: the other runs are of scripts that know nothing of it
+        from memorymark.watch import hooks
 
         if self._resting:
             hooks.install(self._resting.pop())

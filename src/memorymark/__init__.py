@@ -5,15 +5,11 @@
     result = mm.analyze(mm.Request(model="bert", recipe=mm.Recipe(optimizer="adamw")))
     print(result.max_batch_size, result.recommended, result.speedup)
 
-Importing the package imports no torch; the first analysis does, in a process of its own.
+Importing the package does not import torch; the first analysis does, in its own process.
 """
 
-from memorymark.advice import Advice
-from memorymark.analysis import Analysis
 from memorymark.api import advise, analyze, analyze_all_gpus, measure, predict
 from memorymark.client import Client
-from memorymark.comparison import Comparison
-from memorymark.cost import Usage
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -25,15 +21,21 @@ from memorymark.errors import (
     UsageError,
     WorkerError,
 )
-from memorymark.question import Question
-from memorymark.recipe import Recipe
-from memorymark.request import Request
-from memorymark.script import BatchSize, max_batch_size
-from memorymark.sweep import Sweep
-from memorymark.target import Target
-from memorymark.trial import Breakdown, Trial
+from memorymark.own_module import BatchSize, max_batch_size
+from memorymark.question.question import Question
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from memorymark.question.target import Target
+from memorymark.question.usage import Usage
+from memorymark.render.on_demand import OnDemand
+from memorymark.results.advice import Advice
+from memorymark.results.analysis import Analysis
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
+from memorymark.results.shown import show_with
+from memorymark.results.trial import Breakdown, Trial
+from memorymark.training.workload import Workload
 from memorymark.version import __version__
-from memorymark.workload import Workload
 
 __all__ = [
     "Advice",
@@ -67,3 +69,5 @@ __all__ = [
     "measure",
     "predict",
 ]
+
+show_with(OnDemand())

@@ -1,6 +1,6 @@
 """``python -m memorymark``."""
 
-from memorymark.cli import main
+from memorymark.cli.main import main
 
 if __name__ == "__main__":
     main()

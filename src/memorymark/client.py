@@ -1,4 +1,4 @@
-"""A client of the service: the same questions and answers as here, worked out there."""
+"""A client of the service: sends questions to a MemoryMark server and returns its results."""
 
 from __future__ import annotations
 
@@ -11,53 +11,44 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from memorymark.errors import (
-    CannotPredictError,
-    DoesNotFitError,
     MemoryMarkError,
+    NotAllowedError,
     QueueFullError,
     ServerError,
     StoppedError,
     UsageError,
-    WorkerError,
+    of_kind,
 )
-from memorymark.events import Event, OnEvent, StageStarted, TrialFinished, ignore
-from memorymark.question import Question
-from memorymark.result import Result, result_from_dict
-from memorymark.server import DEFAULT_PORT
-from memorymark.suggestion import Suggestion
-from memorymark.trial import Trial
-from memorymark.units import GIB
+from memorymark.events import EVENTS, HeardTrials, OnEvent, StageStarted, ignore
+from memorymark.question.flat import over_http
+from memorymark.question.question import Question
+from memorymark.results.old_documents import with_kind
+from memorymark.results.result import Result, result_from_dict
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+DEFAULT_PORT = 5001
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 TOKEN_VARIABLE = "MEMORYMARK_TOKEN"  # noqa: S105 - the name of a variable, not a token
-# A server sends something at least every 15 s; after this long it must be gone.
+# A server sends something at least every 15 s; one that is silent for this long is gone.
 SILENCE_SECONDS = 60.0
 RECONNECTS = 10
 RECONNECT_SECONDS = 1.0
-ERRORS_BY_KIND: dict[str | None, type[MemoryMarkError]] = {
-    "usage": UsageError,
-    "does_not_fit": DoesNotFitError,
-    "cannot_predict": CannotPredictError,
-    "worker": WorkerError,
-    "time_limit": StoppedError,
-    "stopped": StoppedError,
-    "internal": ServerError,
-}
 ERRORS_BY_STATUS: dict[int, type[MemoryMarkError]] = {
     400: UsageError,
     401: UsageError,
-    403: UsageError,
+    403: NotAllowedError,
     404: UsageError,
     429: QueueFullError,
 }
+# What reading an error raises when the document is not an error.
+NO_DOCUMENT = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """A job as the server tells it; ``document`` has everything, the rest is what is asked for most."""
+    """A job on the server; ``document`` is its whole JSON, the other fields are the most used parts of it."""
 
     id: str
     state: str
@@ -66,20 +57,21 @@ class RemoteJob:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the job has ended."""
         return self.state not in ("queued", "running")
 
     def result(self) -> Result:
-        """The answer; raises what kept it from being found."""
+        """Returns the result, or raises the error that the job ended with."""
         found = self.document.get("result")
         if found is None:
-            kind = ERRORS_BY_KIND.get(self.document.get("error_kind"), StoppedError)
-            error = kind(self.error or f"job {self.id} is still {self.state}.")
-            found = self.document.get("suggestions")
-            if isinstance(error, DoesNotFitError) and found is not None:
-                error.suggestions = [Suggestion.from_dict(one) for one in found]
-            raise error
-        return result_from_dict(found)
+            raise self._failure()
+        return result_from_dict(with_kind(found))  # older servers send no kind
+
+    def _failure(self) -> MemoryMarkError:
+        if self.error is None:
+            return StoppedError(f"job {self.id} is still {self.state}.")
+        older = of_kind(self.document.get("error_kind"), self.error, self.document.get("suggestions"))
+        return _read(self.document.get("problem"), older)
 
 
 class Client:
@@ -88,7 +80,7 @@ class Client:
     client = Client("http://gpu-box:5001", token="...")
     result = client.answer(Question(request=Request(model="bert")))
 
-    The token may also come from the variable MEMORYMARK_TOKEN.
+    Without ``token``, the environment variable MEMORYMARK_TOKEN is used.
     """
 
     def __init__(self, url: str = DEFAULT_URL, *, token: str | None = None, timeout_seconds: float = 30.0) -> None:
@@ -98,26 +90,36 @@ class Client:
         except ValueError:
             is_address = False
         if not is_address:
-            raise UsageError(f"{url!r} is no address of a server; give one such as {DEFAULT_URL}.")
+            raise UsageError(
+                f"{url!r} is not the address of a server; give one such as {DEFAULT_URL}.",
+                code="malformed",
+                field="server",
+                given=url,
+            )
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._timeout_seconds = timeout_seconds
         token = token or os.environ.get(TOKEN_VARIABLE)
         if token and not can_be_sent(token):
-            raise UsageError("the token holds spaces or signs that cannot be sent; give it as the server was given it.")
+            raise UsageError(
+                "the token contains spaces or characters that cannot be sent; use the token the server was started "
+                "with.",
+                code="malformed",
+                field="token",
+            )
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def health(self) -> dict[str, Any]:
-        """How the service is."""
+        """Returns the server's health document."""
         health: dict[str, Any] = self._call("GET", "/health")
         return health
 
     def models(self) -> list[dict[str, Any]]:
-        """The models it knows by name."""
+        """Lists the models that the server knows by name."""
         models: list[dict[str, Any]] = self._call("GET", "/models", wants="models")
         return models
 
     def gpus(self) -> list[dict[str, Any]]:
-        """The GPUs it knows by name; ``here`` marks its own."""
+        """Lists the GPUs that the server knows by name; ``here`` marks its own."""
         gpus: list[dict[str, Any]] = self._call("GET", "/gpus", wants="gpus")
         return gpus
 
@@ -129,50 +131,43 @@ class Client:
         time_limit_seconds: float | None = None,
         on_event: OnEvent = ignore,
     ) -> Result:
-        """Asks, listens while it is worked out, and gives the answer."""
+        """Submits the question, reports progress to ``on_event``, and returns the result."""
         if not isinstance(question, Question):
-            raise UsageError("a client is asked a memorymark.Question; for a model's name there is `analyze`.")
+            raise UsageError(
+                "Client.answer takes a memorymark.Question; to pass a model's name, use `analyze`.", code="wrong_type"
+            )
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
-        trials: list[Trial] = []
-
-        def hear(event: Event) -> None:
-            if isinstance(event, TrialFinished):
-                trials.append(event.trial)
-            on_event(event)
-
+        heard = HeardTrials(on_event)
         if not job.is_finished:
             for event in self.events(job.id):
-                _tell(hear, event)
+                _tell(heard.hear, event)
             job = self.job(job.id)
-        try:
+        with heard.kept_on_error():
             return job.result()
-        except MemoryMarkError as error:
-            error.trials = trials
-            raise
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> RemoteJob:
-        """Asks without waiting."""
+        """Submits the question and returns its job without waiting for the result."""
         body = as_body(question, fresh=fresh, time_limit=time_limit_seconds)
         return _job(self._call("POST", "/jobs", body, wants="job"))
 
     def job(self, job_id: str) -> RemoteJob:
-        """A job as it is now."""
+        """Returns the current state of a job."""
         return _job(self._call("GET", f"/jobs/{quote(job_id, safe='')}", wants="job"))
 
     def jobs(
         self, *, model: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
     ) -> list[RemoteJob]:
-        """Past jobs without their results, the latest first; ``before`` is the id of one to go on from."""
+        """Lists jobs without their results, the latest first; ``before`` is the id of the last job already listed."""
         asked = {"model": model, "state": state, "limit": limit, "before": before}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return [_job(document) for document in self._call("GET", f"/jobs?{query}", wants="jobs")]
 
     def cancel(self, job_id: str) -> RemoteJob:
-        """Stops a job that waits or runs."""
+        """Stops a queued or running job."""
         return _job(self._call("DELETE", f"/jobs/{quote(job_id, safe='')}", wants="job"))
 
     def events(self, job_id: str, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Every event of a job as it happens, until its last; connects again where the stream breaks."""
+        """Yields the events of a job as they happen, until its last; reconnects when the stream breaks."""
         tries = 0
         while tries <= RECONNECTS:
             try:
@@ -183,8 +178,8 @@ class Client:
                         return
                 if self.job(job_id).is_finished and not self._poll(job_id, after):
                     return
-                continue  # a stream has a bounded life, and the next goes on where it ended
-            except QueueFullError:  # too many watch; asking now and then tells the same
+                continue  # the server ends long streams; the next one continues from the last event
+            except QueueFullError:  # too many streams are open; polling returns the same events
                 for event in self._poll(job_id, after):
                     after = event["id"]
                     yield event
@@ -217,7 +212,7 @@ class Client:
                 raise ServerError(f"the connection to {self.url} broke: {error or type(error).__name__}.") from None
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None, *, wants: str | None = None) -> Any:
-        """The answer, or the field of it that is wanted."""
+        """Returns the server's answer, or only its field ``wants``."""
         from http.client import HTTPException
 
         accept = {"Accept": "application/json"}
@@ -226,7 +221,7 @@ class Client:
                 answer = json.load(response)
             return dict(answer) if wants is None else answer[wants]
         except (OSError, ValueError, HTTPException, KeyError, TypeError):
-            raise ServerError(f"what answers at {self.url} is no MemoryMark server; check the address.") from None
+            raise ServerError(f"{self.url} is not a MemoryMark server; check the address.") from None
 
     def _open(
         self,
@@ -266,48 +261,9 @@ def can_be_sent(token: str) -> bool:
 
 def as_body(question: Question, *, fresh: bool = False, time_limit: float | None = None) -> dict[str, Any]:
     """The question as the body of ``POST /jobs``."""
-    request, recipe, target = question.request, question.request.recipe, question.request.target
-    body = {
-        # A folder of this machine says nothing there; its config does.
-        "model_name": request.entry.id if request.config is not None else request.model,
-        "config": request.config,
-        "task": request.task,
-        "revision": request.revision,
-        "trust_remote_code": request.trust_remote_code,
-        "gpu": target.gpu,
-        "device": target.device,
-        "precision": recipe.precision,
-        "optimizer": recipe.optimizer,
-        "fused": recipe.fused,
-        "lora": recipe.lora,
-        "attention": recipe.attention,
-        "gradient_checkpointing": recipe.gradient_checkpointing,
-        "compile": recipe.compile,
-        "channels_last": recipe.channels_last,
-        "tf32": recipe.tf32,
-        "eval_mode": not recipe.train_mode,
-        "loss": recipe.loss,
-        "accumulate": recipe.accumulation_steps,
-        "seq_len": request.seq_len,
-        "image_size": request.image_size,
-        "audio_seconds": request.audio_seconds,
-        "small": request.small,
-        "batch_size": question.current_batch_size,
-        "max_batch": question.max_batch,
-        "memory_gib": None if target.memory_cap_bytes is None else target.memory_cap_bytes / GIB,
-        "margin": question.margin,
-        "price_per_hour": question.price_per_hour,
-        "hours_per_run": question.usage.hours_per_run,
-        "runs_per_year": question.usage.runs_per_year,
-        "people": question.usage.people,
-        "fresh": fresh,
-        "time_limit": time_limit,
-        "all_gpus": question.all_gpus,
-        "seq_lens": list(question.seq_lens) or None,
-        "advise": question.advise,
-        "try_compile": question.try_compile,
-    }
-    return {name: value for name, value in body.items() if value is not None}
+    body = over_http(question)
+    body |= {"fresh": True} if fresh else {}
+    return body if time_limit is None else {**body, "time_limit": time_limit}
 
 
 def _job(document: dict[str, Any]) -> RemoteJob:
@@ -316,10 +272,8 @@ def _job(document: dict[str, Any]) -> RemoteJob:
 
 def _tell(on_event: OnEvent, event: dict[str, Any]) -> None:
     data = event["data"]
-    if event["event"] == "stage":
-        on_event(StageStarted(data["stage"], data["message"], data.get("capacity_bytes")))
-    elif event["event"] == "trial":
-        on_event(TrialFinished(data["stage"], Trial.from_dict(data["trial"])))
+    if (heard := EVENTS.get(event["event"])) is not None:
+        on_event(heard.from_dict(data))
     elif event["event"] == "state" and data["state"] == "queued":
         on_event(StageStarted("start", "waiting in line"))
 
@@ -328,6 +282,15 @@ def _raised(status: int, body: bytes) -> MemoryMarkError:
     try:
         answer = json.loads(body)
         sentence, kind = str(answer["error"]), answer.get("kind")
-    except (ValueError, KeyError, TypeError):
-        return ServerError(f"the server answered with status {status} and no word; is it a MemoryMark server?")
-    return (ERRORS_BY_KIND.get(kind) or ERRORS_BY_STATUS.get(status) or ServerError)(sentence)
+    except NO_DOCUMENT:
+        return ServerError(f"the server answered with status {status} and no message; is it a MemoryMark server?")
+    older = of_kind(kind, sentence) if kind else ERRORS_BY_STATUS.get(status, ServerError)(sentence)
+    return _read(answer, older)
+
+
+def _read(document: Any, older: MemoryMarkError) -> MemoryMarkError:
+    """Returns the error that a server sent, or ``older`` if its version sends errors only as sentences."""
+    try:
+        return MemoryMarkError.from_dict(document, "http", otherwise=type(older))
+    except NO_DOCUMENT:
+        return older

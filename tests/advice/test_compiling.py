@@ -6,9 +6,9 @@ import memorymark as mm
 from memorymark.advice import compiling
 from memorymark.errors import WorkerError
 from memorymark.events import TrialFinished
-from memorymark.recipe import Recipe
+from memorymark.question.recipe import Recipe
 from memorymark.units import GIB, MIB
-from simulated_gpu import Machine, Probe, ask, by_precision, roomy
+from support.simulated_gpu import Machine, Probe, ask, by_precision, roomy
 
 
 def test_compile_is_run_on_top_of_the_best_and_has_no_prediction():

@@ -3,9 +3,9 @@
 import pytest
 
 from memorymark.advice.screening import split
-from memorymark.recipe import Recipe
+from memorymark.question.recipe import Recipe
 from memorymark.units import GIB, MIB
-from simulated_gpu import Disproved, Machine, ask, by_precision, roomy, saturating
+from support.simulated_gpu import Disproved, Machine, ask, by_precision, roomy, saturating
 
 
 def test_accumulation_of_today_becomes_a_larger_batch():
@@ -49,7 +49,7 @@ def test_a_way_on_which_only_one_batch_at_a_time_fits_is_none():
 
     assert all("lora" in one.changes for one in found.options)
     why = [one.why for one in found.refused if one.changes == ()]
-    assert why == ["does not fit even at batch 1, with gradients that are added up."]
+    assert why == ["does not fit even at batch 1, with gradient accumulation."]
 
 
 def test_todays_speed_is_that_of_its_accumulated_steps():

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from advices import advice, option
-from memorymark.advice import Advice
-from memorymark.advice.advice import Fault
 from memorymark.errors import WorkerError, WorkerLostError
 from memorymark.history import Store, new_job
-from memorymark.question import Question
+from memorymark.question.question import Question
 from memorymark.render.html import page
 from memorymark.render.terminal import print_result
+from memorymark.results.advice import Advice
+from memorymark.results.option import Fault
 from memorymark.units import GIB
-from simulated_gpu import Machine, ask, by_precision, roomy
+from support.advices import advice, option
+from support.simulated_gpu import Machine, ask, by_precision, roomy
 
 KILLED = "the worker was killed (signal 9)."
 FAULT = Fault(("bf16",), KILLED)
@@ -86,7 +86,7 @@ def test_what_could_not_be_looked_at_is_not_said_not_to_fit():
     machine = with_losses(99, lambda request: request.recipe != ask_recipe)
     machine = replace(machine, fixed_bytes=lambda _: 1000 * GIB, sample_bytes=lambda _: GIB, lost=[])
 
-    with pytest.raises(WorkerError, match="could not be looked at"):
+    with pytest.raises(WorkerError, match="could not be checked"):
         ask(machine)
 
 
@@ -99,9 +99,9 @@ def test_a_reader_is_told_what_is_missing(capsys):
     print_result(incomplete)
 
     told = " ".join(capsys.readouterr().out.split())
-    assert f"Incomplete: {FAULT.title} could not be looked at; ask again." in told
-    assert f"Incomplete: {FAULT.title} could not be looked at" in page(incomplete)
-    assert "Nothing of what could be looked at" in advice(faults=(FAULT,)).verdict
+    assert f"Incomplete: {FAULT.title} could not be tried; ask again." in told
+    assert f"Incomplete: {FAULT.title} could not be tried" in page(incomplete)
+    assert "None of the changes that could be tried is worth making" in advice(faults=(FAULT,)).verdict
 
 
 def test_what_a_fault_cut_short_is_never_reused(tmp_path):

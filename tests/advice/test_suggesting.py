@@ -6,15 +6,14 @@ import pytest
 
 import memorymark as mm
 from memorymark.advice.suggesting import MOST_TRACES, suggest
-from memorymark.analyzing import analyze_with
 from memorymark.catalog import all_gpus, find_gpu
-from memorymark.commands.suggested import changed_command, suggested_commands
+from memorymark.engine.analyze import analyze_with
 from memorymark.errors import StoppedError, WorkerLostError
 from memorymark.events import StageStarted, ignore
-from memorymark.probe import ProbeInfo
-from memorymark.question import Question
-from memorymark.suggestion import Suggestion, in_a_sentence
-from memorymark.trial import Failure, Trial
+from memorymark.question.question import Question
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.trial import Failure, Trial
+from memorymark.suggestions import in_a_sentence
 from memorymark.units import GIB, MIB
 
 
@@ -50,12 +49,13 @@ class Probe:
         self.info = ProbeInfo(
             device_kind="cuda",
             device_name=gpu.name,
+            gpu_id=gpu.id,
             total_bytes=gpu.torch_memory_bytes,
             capacity_bytes=min(gpu.usable_bytes, cap or gpu.usable_bytes),
             capped=cap is not None,
             parameters=self._machine.parameters,
             source="predicted",
-            sample="1024 tokens",
+            sample_sizes={"tokens": 1024},
         )
 
     def try_batch(self, batch_size):
@@ -228,29 +228,3 @@ def test_a_change_that_the_model_refuses_is_passed_over():
 
     assert found[0].change["gradient_checkpointing"]
     assert "lora" not in found[0].change
-
-
-def suggestion(**change):
-    return Suggestion(change=change, recipe="x", max_batch_size=3, device_bytes=GIB, total_bytes=2 * GIB)
-
-
-def test_a_suggestion_reads_back_as_it_was():
-    one = suggestion(gpu="h200")
-
-    assert Suggestion.from_dict(one.to_dict()) == one
-
-
-@pytest.mark.parametrize(
-    ("typed", "change", "command"),
-    [
-        ("--gpu t4 -b 8", {"gpu": "h200"}, "-b 8 --gpu h200"),
-        ("--gpu=t4 -q", {"gpu": "h200"}, "-q --gpu h200"),
-        ("--fused", {"fused": False, "optimizer": "adafactor"}, "--optimizer adafactor"),
-        ("-q --memory-gib 4", {"memory_gib": None}, "-q"),
-        ("-q", {"gradient_checkpointing": True, "lora": 16}, "-q --gradient-checkpointing --lora 16"),
-    ],
-)
-def test_a_suggestion_is_shown_as_the_command_that_asks_for_it(typed, change, command):
-    typed, command = f"analyze bert {typed}", f"memorymark analyze bert {command}"
-    assert changed_command(typed.split(), change) == command
-    assert f"{command}  # up to batch 3, predicted" in suggested_commands(typed.split(), [suggestion(**change)])

@@ -4,45 +4,16 @@ import shutil
 
 import pytest
 from playwright.sync_api import sync_playwright
-from static_host import StaticHost
-from viewports import DESKTOP
 
-from memorymark.client import Client
-from memorymark.server.serve import running
-from memorymark.server.settings import Settings
+from support.dashboard import DESKTOP
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="session")
-def static_host(tmp_path_factory):
-    """A host of static files, empty at first, from whose pages the service may be called."""
-    with StaticHost(tmp_path_factory.mktemp("site")) as host:
-        yield host
-
-
-@pytest.fixture(scope="session")
-def service(tmp_path_factory, static_host):
-    settings = Settings(
-        port=0,
-        database=f"sqlite:///{tmp_path_factory.mktemp('e2e')}/history.db",
-        prediction_workers=1,
-        heartbeat_seconds=1.0,
-        origins=(static_host.address,),
-    )
-    with running(settings) as service:
-        yield service
-
-
-@pytest.fixture(scope="session")
-def address(service):
-    return f"http://127.0.0.1:{service.port}"
-
-
-@pytest.fixture(scope="session")
-def client(address):
-    return Client(address)
+def address(call):
+    return call.address
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,12 @@ import json
 import re
 
 import pytest
-from page_checks import TINY_LLAMA, press, require_accessible, require_no_sideways_scrolling
 from playwright.sync_api import expect
-from viewports import PHONE
 
-from memorymark.question import Question
-from memorymark.request import Request
-from memorymark.target import Target
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.question.target import Target
+from support.dashboard import PHONE, TINY_LLAMA, press, require_accessible, require_no_sideways_scrolling
 
 BUTTON = "Analyze Memory Usage"
 expect.set_options(timeout=60_000)
@@ -58,7 +57,7 @@ def test_a_pasted_config_is_analyzed_at_several_lengths(open_page, client):
     press(page, BUTTON)
     expect(page.get_by_text("Paste the content of a config.json.")).to_be_visible()
     config.fill("bert-base-uncased")
-    expect(page.get_by_text("This is no JSON")).to_be_visible()
+    expect(page.get_by_text("This is not JSON")).to_be_visible()
     config.fill('{"hidden_size": 64}')
     expect(page.get_by_text("no model_type")).to_be_visible()
     require_accessible(page)
@@ -148,11 +147,11 @@ def test_an_error_is_worded_and_can_be_dismissed(open_page):
         ),
     )
     press(page, BUTTON)
-    expect(page.get_by_role("alert").first).to_contain_text("line is full")
+    expect(page.get_by_role("alert").first).to_contain_text("queue is full")
     require_accessible(page)
     page.get_by_role("button", name=re.compile("dismiss|close", re.IGNORECASE)).first.click()
 
-    expect(page.get_by_text("line is full")).to_have_count(0)
+    expect(page.get_by_text("queue is full")).to_have_count(0)
 
 
 def test_a_server_that_is_away_is_said_to_be_and_comes_back_by_itself(open_page):
@@ -162,11 +161,11 @@ def test_a_server_that_is_away_is_said_to_be_and_comes_back_by_itself(open_page)
     page.route("**/jobs", lambda route: route.abort())
     press(page, BUTTON)
     expect(page.get_by_text("cannot be reached").first).to_be_visible()
-    expect(page.get_by_role("status", name="No GPU here: predicts")).to_have_count(0)
+    expect(page.get_by_role("status", name="No GPU: predictions only")).to_have_count(0)
     page.unroute("**/health")
     page.unroute("**/jobs")
 
-    expect(page.get_by_role("status", name="No GPU here: predicts")).to_be_visible()
+    expect(page.get_by_role("status", name="No GPU: predictions only")).to_be_visible()
 
 
 def test_a_link_to_no_job_says_so(open_page):

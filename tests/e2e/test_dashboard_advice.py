@@ -3,16 +3,15 @@
 import json
 import re
 
-from page_checks import TINY_LLAMA, press, require_accessible, require_no_sideways_scrolling
 from playwright.sync_api import expect
-from viewports import PHONE
 
-from advices import advice, option
-from memorymark.question import Question
-from memorymark.recipe import Recipe
-from memorymark.request import Request
-from memorymark.target import Target
+from memorymark.question.question import Question
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.units import MIB
+from support.advices import advice, option
+from support.dashboard import PHONE, TINY_LLAMA, press, require_accessible, require_no_sideways_scrolling
 
 ASK = "What should I change?"
 expect.set_options(timeout=60_000)
@@ -34,7 +33,7 @@ def test_from_the_form_to_the_code_of_another_option(open_page, client, tmp_path
     page.get_by_role("textbox", name="config.json").fill(json.dumps(TINY_LLAMA))
     page.get_by_role("textbox", name="Sequence length").fill("32, 64")
     press(page, ASK)
-    expect(page.get_by_text("One size at a time here.")).to_be_visible()
+    expect(page.get_by_text("Enter one size here.")).to_be_visible()
     page.get_by_role("textbox", name="Sequence length").fill("64")
     press(page, ASK)
     page.wait_for_url(re.compile(r"#/job/[0-9a-f]{12}"))
@@ -70,7 +69,7 @@ def test_what_does_not_fit_gets_the_least_change_first(open_page, client):
     expect(page.get_by_role("heading", name="The least change that makes it fit")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="least change")).to_have_count(1)
     expect(page.get_by_text(re.compile(r"^[\d.]+x$"))).to_have_count(0)
-    expect(page.get_by_role("heading", name="Looked at and left")).to_be_visible()
+    expect(page.get_by_role("heading", name="Also considered")).to_be_visible()
     require_no_sideways_scrolling(page)
     require_accessible(page)
 
@@ -83,7 +82,7 @@ def test_a_tuned_training_is_told_that_nothing_is_worth_changing(open_page, clie
     expect(page.get_by_role("heading", name="Nothing is worth changing")).to_be_visible()
     expect(page.get_by_role("heading", name="Code to paste")).to_have_count(0)
     require_accessible(page)
-    page.get_by_role("link", name="History").click()
+    page.get_by_role("link", name="History", exact=True).click()
     entry = page.get_by_role("listitem").filter(has_text="advice").first
     expect(entry).to_contain_text("Nothing is worth changing")
     expect(entry.get_by_role("checkbox")).to_be_disabled()

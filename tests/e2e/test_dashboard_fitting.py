@@ -2,14 +2,13 @@
 
 import re
 
-from page_checks import require_accessible, require_no_sideways_scrolling
 from playwright.sync_api import expect
-from viewports import PHONE
 
-from memorymark.question import Question
-from memorymark.request import Request
-from memorymark.target import Target
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.units import GIB, MIB
+from support.dashboard import PHONE, require_accessible, require_no_sideways_scrolling
 
 expect.set_options(timeout=60_000)
 

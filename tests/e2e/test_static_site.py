@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 from playwright.sync_api import expect
-from static_host import WEB
+
+from support.service import serving
+from support.static_host import WEB, StaticHost
 
 pytestmark = pytest.mark.skipif(
     shutil.which("npm") is None or not (WEB / "node_modules" / "vite").is_dir(),
@@ -16,13 +18,14 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def site(static_host, address):
-    command = ["npx", "--no-install", "vite", "build", "--outDir", str(static_host.folder), "--emptyOutDir"]
-    built = subprocess.run(
-        command, cwd=WEB, env={**os.environ, "VITE_API_URL": address}, capture_output=True, text=True, check=False
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return static_host.address
+def site(tmp_path_factory, service):
+    """The dashboard on a host of static files, from whose pages the service may be called."""
+    with StaticHost(tmp_path_factory.mktemp("site")) as host, serving(service.jobs, origins=(host.address,)) as call:
+        command = ["npx", "--no-install", "vite", "build", "--outDir", str(host.folder), "--emptyOutDir"]
+        environment = {**os.environ, "VITE_API_URL": call.address}
+        built = subprocess.run(command, cwd=WEB, env=environment, capture_output=True, text=True, check=False)
+        assert built.returncode == 0, built.stdout + built.stderr
+        yield host.address
 
 
 def test_the_whole_flow_from_another_site(open_page, site, client):
@@ -37,7 +40,7 @@ def test_the_whole_flow_from_another_site(open_page, site, client):
     assert page.url.startswith(site)
     page.reload()
     expect(page.get_by_role("heading", name=f"Batch {best}").first).to_be_visible()
-    page.get_by_role("link", name="History").click()
+    page.get_by_role("link", name="History", exact=True).click()
     expect(page.locator(f'a[href*="{job_id}"]').first).to_be_visible()
     page.reload()
     expect(page.locator(f'a[href*="{job_id}"]').first).to_be_visible()

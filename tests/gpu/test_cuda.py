@@ -12,18 +12,18 @@ import pytest
 import torch
 
 import memorymark as mm
-from memorymark import engine
+from memorymark import answer as engine
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml, open_device
+from memorymark.engine.throughput import measure_curve
+from memorymark.largest_batch import find_maximum
 from memorymark.models.workloads import workload_of
-from memorymark.prediction.fake_step import trace_training
+from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.probe.predicted import PredictedProbe
-from memorymark.probe.remote import RemoteProbe
-from memorymark.search import find_maximum
-from memorymark.throughput import measure_curve
 from memorymark.units import GIB, MIB
-from processes import SeenWorkers
+from memorymark.worker.remote import RemoteProbe
+from support.processes import SeenWorkers
 
 pytestmark = pytest.mark.gpu
 

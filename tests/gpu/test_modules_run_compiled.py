@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import memorymark as mm
-from tiny import TinyNet, tiny_batch
+from support.tiny import TinyNet, tiny_batch
 
 pytestmark = pytest.mark.gpu
 

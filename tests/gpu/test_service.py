@@ -5,29 +5,20 @@ import signal
 
 import pytest
 
-from memorymark.client import Client
 from memorymark.devices import nvml
 from memorymark.errors import WorkerError
-from memorymark.question import Question
-from memorymark.recipe import Recipe
-from memorymark.request import Request
-from memorymark.target import Target
+from memorymark.question.question import Question
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.units import GIB, MIB
-from processes import wait_until
+from support.processes import wait_until
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    for package in ("flask_openapi3", "sqlalchemy", "alembic", "uvicorn", "prometheus_client"):
-        pytest.importorskip(package)
-    from memorymark.server.serve import running
-    from memorymark.server.settings import Settings
-
-    database = f"sqlite:///{tmp_path_factory.mktemp('service')}/history.db"
-    with running(Settings(port=0, database=database, prediction_workers=1)) as service:
-        yield Client(f"http://127.0.0.1:{service.port}")
+for package in ("flask_openapi3", "uvicorn", "prometheus_client"):
+    pytest.importorskip(package)
 
 
 def question(model="bert", cap_gib=4.0, **recipe):

@@ -1,21 +1,19 @@
 """What goes wrong around the database: others who write, disks that are full or read-only, damage."""
 
-import json
 import sqlite3
 import threading
 import tracemalloc
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
-from records import HAPPENED, asked, done
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
-from disks import filled, read_only, small_disk
 from memorymark.errors import HistoryError, UnwritableError, UsageError
-from memorymark.history import ListedJob, Store, database, migrations
+from memorymark.history import Store, database
 from memorymark.server.lock import only_server
 from memorymark.units import MIB
+from support.disks import filled, read_only, small_disk
+from support.kept_jobs import HAPPENED, asked, done
 
 
 @pytest.fixture
@@ -180,7 +178,7 @@ def test_a_link_to_the_history_is_the_same_history(kept, file):
     with (
         closing(Store(f"sqlite:///{link}")) as same,
         only_server(kept),
-        pytest.raises(UsageError, match="another server already works on this history"),
+        pytest.raises(UsageError, match="another server already uses this history"),
         only_server(same),
     ):
         pass
@@ -225,60 +223,9 @@ def test_a_list_reads_no_questions_and_no_results(tmp_path):
     assert peak_bytes < MIB  # one of the documents takes more
 
 
-def test_a_history_of_an_earlier_release_gets_what_lists_show_and_keeps_its_configs_once(url):
-    jobs = [pasted(state="queued"), pasted(state="done", result=RESULT), asked(model="gpt2", precision="bf16")]
-    write_as_0002(url, jobs)
-
-    with closing(Store(url)) as store:
-        assert [store.job(job.id) for job in jobs] == jobs
-        assert store.jobs() == [
-            replace(ListedJob.of(job), headline=None)
-            for job in reversed(jobs)  # which they did not have
-        ]
-        assert store.answered(jobs[1].key) == jobs[1]
-        with store.connection() as connection:
-            rows = connection.execute(text("SELECT CAST(question AS TEXT), CAST(result AS TEXT) FROM jobs")).all()
-            count = connection.scalar(text("SELECT COUNT(*) FROM configs"))
-    assert ("architecture" in str(rows), count) == (False, 1)
-
-
-def test_what_no_column_takes_does_not_keep_a_history_of_an_earlier_release_from_opening(tmp_path):
-    url, strange = f"sqlite:///{tmp_path / 'history.db'}", []
-    for changes in (
-        {"request": {"model": "half \ud800"}},
-        {"request": {"model": "b\0rt"}},
-        {"current_batch_size": 2**70},
-    ):
-        job = asked()
-        strange.append(replace(job, asked={**job.asked, **changes}))
-    write_as_0002(url, strange)
-
-    with closing(Store(url)) as store:
-        assert [job.model_name for job in reversed(store.jobs())] == ["half ?", "b?rt", "bert"]
-
-
-def write_as_0002(url, jobs):
-    """A history as the second migration left it."""
-    columns = "id origin model target state key question created_at result versions machine".split()
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        migrations.upgrade(connection, "0002")
-        for job in jobs:
-            row = {
-                **vars(job),
-                "target": job.target_name,
-                "question": json.dumps(job.asked),
-                "result": json.dumps(job.result),
-                "versions": json.dumps(job.versions),
-                "machine": json.dumps(job.machine),
-            }
-            values = ", ".join(f":{name}" for name in columns)
-            connection.execute(text(f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({values})"), row)
-    engine.dispose()
-
-
 CONFIG = {"model_type": "bert", "architecture": ["x"] * 10}
-RESULT = {"request": {"config": CONFIG}, "analyses": {"a10": {"request": {"model": "m", "config": CONFIG}}}}
+PART = {"kind": "analysis", "request": {"model": "m", "config": CONFIG}}
+RESULT = {"kind": "comparison", "request": {"config": CONFIG}, "analyses": {"a10": PART}}
 
 
 def pasted(config=CONFIG, **changes):

@@ -6,24 +6,25 @@ from urllib.parse import quote
 
 import pytest
 import schemathesis
-from calls import TOKEN, sent_events
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import positive_data_acceptance, response_schema_conformance
 
-from advices import advice, option
-from memorymark.advice import Refused
 from memorymark.catalog import all_gpus, all_models
-from memorymark.comparison import Comparison
 from memorymark.history import JobEvent, new_job
-from memorymark.question import Question
-from memorymark.request import Request
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.results.comparison import Comparison
+from memorymark.results.option import Refused
 from memorymark.server import schemas
 from memorymark.server.app import create_app
 from memorymark.server.settings import Settings
-from test_recorded_analyses import recorded
+from support.advices import advice, option
+from support.aged import aged
+from support.calls import TOKEN, sent_events
+from support.recorded_analyses import recorded
 
 # Schemathesis says that it takes gzip, but does not unpack what a WSGI app answers.
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
@@ -32,6 +33,7 @@ TOO_BUSY = (503, 504)
 # A schema cannot say which models there are, nor that --seq-len is not for images: valid data may be refused.
 NOT_CHECKED = [not_a_server_error, positive_data_acceptance]
 DONE, COMPARED, ADVISED, FAILED = "d0ed0ed0ed0e", "c0c0c0c0c0c0", "adadadadadad", "fa11edfa11ed"
+OLD, OLD_ADVICE = "01d01d01d01d", "01dad01dad01"
 ADVICE = advice(option(("bf16",), 500.0, measured=330.0), measured=110.0, refused=(Refused(("lora",), "no."),))
 CASES = {
     "GET /": 50,
@@ -39,6 +41,7 @@ CASES = {
     "GET /metrics": 50,
     "GET /models": 50,
     "GET /gpus": 50,
+    "GET /options": 50,
     "GET /jobs": 250,
     "POST /jobs": 400,
     "POST /analyze": 250,
@@ -74,6 +77,8 @@ def finished_jobs():
         DONE: {"state": "done", "result": analysis.to_dict(), "last": "result", **times},
         COMPARED: {"state": "done", "result": comparison.to_dict(), "last": "result", "all_gpus": True, **times},
         ADVISED: {"state": "done", "result": ADVICE.to_dict(), "last": "result", "advise": True, **times},
+        OLD: {"state": "done", "result": aged(comparison.to_dict()), "last": "result", "all_gpus": True, **times},
+        OLD_ADVICE: {"state": "done", "result": aged(ADVICE.to_dict()), "last": "result", "advise": True, **times},
         FAILED: {"state": "failed", "error": "no.", "error_kind": "worker", "last": "error", **times},
     }
 
@@ -99,7 +104,7 @@ def fuzz(app, operation, mode, examples):
     schema = schemathesis.openapi.from_wsgi("/openapi/openapi.json", app)
     method, path = operation.split()
     generated = schema[path][method].as_strategy(generation_mode=mode, headers=AUTHORIZED)
-    known_ids = st.sampled_from([DONE, COMPARED, ADVISED, FAILED, None, None])
+    known_ids = st.sampled_from([DONE, COMPARED, ADVISED, OLD, OLD_ADVICE, FAILED, None, None])
     accepts = st.sampled_from(["text/event-stream", "application/json", "text/html", "*/*", "nonsense"])
     statuses = Counter()
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 import schemathesis
-from calls import sent_events
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
 from memorymark.server import schemas
+from support.calls import sent_events
 
 # What a job may fail with because of what was asked; anything else is a bug.
 ASKERS_FAULTS = {"usage", "does_not_fit", "cannot_predict"}

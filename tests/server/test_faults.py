@@ -12,12 +12,22 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from faults_service import (
+
+import memorymark as mm
+from memorymark.errors import StoppedError
+from memorymark.history import Store, new_job
+from memorymark.question.question import Question
+from memorymark.server import warm_workers
+from memorymark.server.live_job import LiveJob
+from memorymark.server.warm_workers import WarmWorkers
+from memorymark.units import MIB
+from memorymark.worker.supervisor import WorkerProcess
+from support.faults import (
     LONG,
     MARK_VARIABLE,
     SHORT,
     SLOW,
-    Caller,
+    Breakable,
     Watcher,
     assert_sentence,
     assert_well,
@@ -25,19 +35,8 @@ from faults_service import (
     quick,
     workers,
 )
-
-import memorymark as mm
-from memorymark.errors import StoppedError
-from memorymark.history import Store, new_job
-from memorymark.probe.process import WorkerProcess
-from memorymark.question import Question
-from memorymark.server import warm_workers
-from memorymark.server.live_job import LiveJob
-from memorymark.server.serve import running
-from memorymark.server.settings import Settings
-from memorymark.server.warm_workers import WarmWorkers
-from memorymark.units import MIB
-from processes import PATIENCE_SECONDS, is_running, wait_until
+from support.processes import PATIENCE_SECONDS, is_running, wait_until
+from support.service import quick_service
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -45,24 +44,15 @@ MAX_WATCHERS = 8
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    """A service in this process, which the tests break one after the other."""
+def breakable(tmp_path_factory):
+    """A service of these tests' own in this process, which they break one after the other."""
     mark, threads = uuid.uuid4().hex, set(threading.enumerate())
-    folder = tmp_path_factory.mktemp("history")
-    settings = Settings(
-        port=0,
-        database=f"sqlite:///{folder / 'history.db'}",
-        max_watchers=MAX_WATCHERS,
-        heartbeat_seconds=0.2,
-        prediction_workers=1,
-    )
+    database = tmp_path_factory.mktemp("history") / "history.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK_VARIABLE, mark)
         try:
-            with running(settings) as started:
-                caller = Caller(started.port, mark)
-                caller.database = folder / "history.db"
-                yield caller
+            with quick_service(database, max_watchers=MAX_WATCHERS) as started:
+                yield Breakable(started.port, mark, database)
             assert workers(mark) == set()
             wait_until(lambda: set(threading.enumerate()) <= threads)
         finally:
@@ -72,21 +62,21 @@ def service(tmp_path_factory):
 # The worker
 
 
-def test_a_worker_killed_in_a_trial_fails_its_job_and_no_other(service):
-    job_id = service.submit(SLOW)
-    watcher = Watcher(service.port, job_id)
+def test_a_worker_killed_in_a_trial_fails_its_job_and_no_other(breakable):
+    job_id = breakable.submit(SLOW)
+    watcher = Watcher(breakable.port, job_id)
     watcher.wait_for("trial")
-    pid = service.busy_pid(job_id)
+    pid = breakable.busy_pid(job_id)
 
     os.kill(pid, signal.SIGKILL)
 
-    job = service.finished(job_id)
+    job = breakable.finished(job_id)
     assert (job["state"], job["error_kind"]) == ("failed", "worker")
     assert job["error"].startswith("the worker was killed (signal 9)")
     assert_sentence(job["error"])
     assert watcher.ended()["data"]["error_kind"] == "worker"
     assert not is_running(pid)
-    assert_well(service)
+    assert_well(breakable)
 
 
 @contextmanager
@@ -112,20 +102,20 @@ def memory_group(pid, limit_bytes):
         group.rmdir()
 
 
-def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reason(service):
-    pid = service.warm_pid("cpu")
+def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reason(breakable):
+    pid = breakable.warm_pid("cpu")
 
     with memory_group(pid, 128 * MIB):
-        job_id = service.submit(SLOW)
-        watcher = Watcher(service.port, job_id)
-        job = service.finished(job_id)
+        job_id = breakable.submit(SLOW)
+        watcher = Watcher(breakable.port, job_id)
+        job = breakable.finished(job_id)
 
     assert (job["state"], job["error_kind"]) == ("failed", "worker")
     assert "the host ran out of memory; free some, or lower max_batch." in job["error"]
     assert_sentence(job["error"])
     assert watcher.ended()["event"] == "error"
     assert not is_running(pid)
-    assert_well(service)
+    assert_well(breakable)
 
 
 def limit_address_space(pid, room_bytes):
@@ -134,79 +124,79 @@ def limit_address_space(pid, room_bytes):
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
 
 
-def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(service):
-    pid = service.warm_pid("cpu")
+def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(breakable):
+    pid = breakable.warm_pid("cpu")
     limit_address_space(pid, 128 * MIB)
 
-    job_id = service.submit(SLOW)
-    watcher = Watcher(service.port, job_id)
+    job_id = breakable.submit(SLOW)
+    watcher = Watcher(breakable.port, job_id)
     trial = wait_until(lambda: next((trial for trial in watcher.trials() if not trial["fits"]), None))
-    service.cancel(job_id)
+    breakable.cancel(job_id)
 
     assert trial["failure"]["kind"] == "memory"
     assert watcher.ended()["event"] == "error"
     assert not is_running(pid)
-    assert_well(service)
+    assert_well(breakable)
 
 
-def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(service):
-    pid = service.warm_pid("cpu")
+def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(breakable):
+    pid = breakable.warm_pid("cpu")
     limit_address_space(pid, 0)
 
-    job_id = service.submit(SLOW)
-    watcher = Watcher(service.port, job_id)
-    job = service.finished(job_id)
+    job_id = breakable.submit(SLOW)
+    watcher = Watcher(breakable.port, job_id)
+    job = breakable.finished(job_id)
 
     assert (job["state"], job["error_kind"]) == ("failed", "usage")
-    assert job["error"].startswith("this takes more memory than a worker of the service may use")
+    assert job["error"].startswith("this needs more memory than a worker of the service may use")
     assert "\n" not in job["error"]
     assert watcher.ended()["event"] == "error"
-    assert_well(service)
+    assert_well(breakable)
 
 
-def test_a_worker_that_hangs_is_ended_by_the_time_limit(service):
-    job_id = service.submit(LONG, time_limit=3)
-    watcher = Watcher(service.port, job_id)
-    pid = service.busy_pid(job_id)
+def test_a_worker_that_hangs_is_ended_by_the_time_limit(breakable):
+    job_id = breakable.submit(LONG, time_limit=3)
+    watcher = Watcher(breakable.port, job_id)
+    pid = breakable.busy_pid(job_id)
 
     os.kill(pid, signal.SIGSTOP)
 
-    job = service.finished(job_id)
+    job = breakable.finished(job_id)
     assert (job["state"], job["error_kind"]) == ("failed", "time_limit")
     assert job["error"].startswith("it took longer than its limit of 3 s; ask with a longer time_limit")
     assert_sentence(job["error"])
     assert watcher.ended()["data"]["error_kind"] == "time_limit"
     assert not is_running(pid)
-    assert_well(service)
+    assert_well(breakable)
 
 
-def test_a_worker_that_dies_while_it_waits_costs_no_job(service):
-    pid = service.warm_pid("prediction-0")
+def test_a_worker_that_dies_while_it_waits_costs_no_job(breakable):
+    pid = breakable.warm_pid("prediction-0")
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
-    job = service.finished(service.submit(quick()))
+    job = breakable.finished(breakable.submit(quick()))
 
     assert job["state"] == "done"
-    assert service.warm_pid("prediction-0") != pid
-    assert_well(service)
+    assert breakable.warm_pid("prediction-0") != pid
+    assert_well(breakable)
 
 
-def test_a_cancelled_job_gives_its_worker_up_and_the_lane_takes_the_next(service):
-    job_id, next_id = service.submit(SLOW), service.submit(SHORT, seq_len=9)
-    watcher, next_watcher = Watcher(service.port, job_id), Watcher(service.port, next_id)
+def test_a_cancelled_job_gives_its_worker_up_and_the_lane_takes_the_next(breakable):
+    job_id, next_id = breakable.submit(SLOW), breakable.submit(SHORT, seq_len=9)
+    watcher, next_watcher = Watcher(breakable.port, job_id), Watcher(breakable.port, next_id)
     watcher.wait_for("trial")
-    pid = service.busy_pid(job_id)
-    assert service.job(next_id)["position"] == 1
+    pid = breakable.busy_pid(job_id)
+    assert breakable.job(next_id)["position"] == 1
 
-    cancelled = service.cancel(job_id)
+    cancelled = breakable.cancel(job_id)
 
     assert (cancelled["state"], cancelled["error_kind"]) == ("cancelled", None)
     assert not is_running(pid)
     assert watcher.ended()["data"]["state"] == "cancelled"
-    assert service.finished(next_id)["state"] == "done"
+    assert breakable.finished(next_id)["state"] == "done"
     assert next_watcher.ended()["event"] == "result"
-    assert_well(service)
+    assert_well(breakable)
 
 
 # Watchers
@@ -222,22 +212,22 @@ def open_stream(port, job_id):
     return watching
 
 
-def test_watchers_that_go_away_without_a_word_make_room_for_others(service):
-    job_id = service.submit(SLOW)
-    patient = Watcher(service.port, job_id)
+def test_watchers_that_go_away_without_a_word_make_room_for_others(breakable):
+    job_id = breakable.submit(SLOW)
+    patient = Watcher(breakable.port, job_id)
     patient.wait_for("state")
     for _ in range(3):
         with ExitStack() as streams:
             for _ in range(MAX_WATCHERS - 1):
-                streams.enter_context(open_stream(service.port, job_id))
-            assert service.watchers() == MAX_WATCHERS
-            assert service.call("GET", f"/jobs/{job_id}/events", Accept="text/event-stream")[0] == 429
-        wait_until(lambda: service.watchers() == 1)
+                streams.enter_context(open_stream(breakable.port, job_id))
+            assert breakable.watchers() == MAX_WATCHERS
+            assert breakable.get(f"/jobs/{job_id}/events", Accept="text/event-stream").status == 429
+        wait_until(lambda: breakable.watchers() == 1)
 
-    service.cancel(job_id)
+    breakable.cancel(job_id)
 
     assert patient.ended()["data"]["state"] == "cancelled"
-    assert_well(service)
+    assert_well(breakable)
 
 
 def test_a_watcher_who_reads_slowly_gets_the_last_event_too(tmp_path):
@@ -255,13 +245,13 @@ def test_a_watcher_who_reads_slowly_gets_the_last_event_too(tmp_path):
     assert heard == ["state", "state", "error"]
 
 
-def test_a_stream_tells_a_failure_in_the_words_of_the_job(service):
-    job_id = service.submit(quick(), memory_gib=0.001)
-    watcher = Watcher(service.port, job_id)
-    job = service.finished(job_id)
+def test_a_stream_tells_a_failure_in_the_words_of_the_job(breakable):
+    job_id = breakable.submit(quick(), memory_gib=0.001)
+    watcher = Watcher(breakable.port, job_id)
+    job = breakable.finished(job_id)
 
     assert (job["state"], job["error_kind"]) == ("failed", "does_not_fit")
-    why = {name: job[name] for name in ("state", "error", "error_kind", "suggestions")}
+    why = {name: job[name] for name in ("state", "error", "error_kind", "suggestions", "problem")}
     assert watcher.ended()["data"] == why
 
 
@@ -288,16 +278,16 @@ def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
 
 
 @contextmanager
-def starting_worker(service):
+def starting_worker(breakable):
     """The process id of a worker of the CPU lane that is not ready yet."""
-    if service.lane("cpu")["pid"] is None:  # it has no worker before its first job
-        service.finished(service.submit(SHORT, seq_len=16, fresh=True))
-    service.warm_pid("cpu")
-    job_id = service.submit(SLOW)
-    others = {service.busy_pid(job_id), service.warm_pid("prediction-0")}
-    service.cancel(job_id)  # which ends its worker, so that the lane gets itself another
-    pid = wait_until(lambda: next(iter(workers(service.mark) - others), None))
-    assert service.lane("cpu")["state"] == "starting"
+    if breakable.lane("cpu")["pid"] is None:  # it has no worker before its first job
+        breakable.finished(breakable.submit(SHORT, seq_len=16, fresh=True))
+    breakable.warm_pid("cpu")
+    job_id = breakable.submit(SLOW)
+    others = {breakable.busy_pid(job_id), breakable.warm_pid("prediction-0")}
+    breakable.cancel(job_id)  # which ends its worker, so that the lane gets itself another
+    pid = wait_until(lambda: next(iter(workers(breakable.mark) - others), None))
+    assert breakable.lane("cpu")["state"] == "starting"
     try:
         yield pid
     finally:
@@ -305,38 +295,38 @@ def starting_worker(service):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_worker_that_hangs_while_it_starts_is_no_excuse_for_the_time_limit(service):
-    with starting_worker(service) as pid:
+def test_a_worker_that_hangs_while_it_starts_is_no_excuse_for_the_time_limit(breakable):
+    with starting_worker(breakable) as pid:
         os.kill(pid, signal.SIGSTOP)
-        job_id = service.submit(SHORT, time_limit=2, fresh=True)
+        job_id = breakable.submit(SHORT, time_limit=2, fresh=True)
 
-        job = service.finished(job_id, seconds=20)
+        job = breakable.finished(job_id, seconds=20)
 
     assert (job["state"], job["error_kind"]) == ("failed", "time_limit")
-    assert_well(service)
+    assert_well(breakable)
 
 
-def test_a_job_whose_worker_hangs_while_it_starts_can_be_cancelled(service):
-    with starting_worker(service) as pid:
+def test_a_job_whose_worker_hangs_while_it_starts_can_be_cancelled(breakable):
+    with starting_worker(breakable) as pid:
         os.kill(pid, signal.SIGSTOP)
-        job_id = service.submit(SHORT)
-        wait_until(lambda: service.job(job_id)["state"] == "running")
+        job_id = breakable.submit(SHORT)
+        wait_until(lambda: breakable.job(job_id)["state"] == "running")
 
-        job = service.cancel(job_id)
+        job = breakable.cancel(job_id)
 
     assert job["state"] == "cancelled"
-    assert_well(service)
+    assert_well(breakable)
 
 
-def test_a_worker_that_dies_while_it_starts_costs_no_later_job(service):
-    with starting_worker(service) as pid:
+def test_a_worker_that_dies_while_it_starts_costs_no_later_job(breakable):
+    with starting_worker(breakable) as pid:
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: service.lane("cpu")["state"] != "starting")
+        wait_until(lambda: breakable.lane("cpu")["state"] != "starting")
 
-    job = service.finished(service.submit(SHORT))
+    job = breakable.finished(breakable.submit(SHORT))
 
     assert (job["state"], job["error"]) == ("done", None)
-    assert_well(service)
+    assert_well(breakable)
 
 
 def test_a_worker_that_could_not_start_is_tried_again_without_a_job(monkeypatch):
@@ -390,13 +380,13 @@ def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch,
 # The history
 
 
-def test_a_job_deleted_from_the_database_while_it_runs_does_not_stop_the_lane(service):
-    job_id = service.submit(LONG)
-    Watcher(service.port, job_id).wait_for("stage")
-    with closing(sqlite3.connect(service.database, timeout=PATIENCE_SECONDS)) as connection:
+def test_a_job_deleted_from_the_database_while_it_runs_does_not_stop_the_lane(breakable):
+    job_id = breakable.submit(LONG)
+    Watcher(breakable.port, job_id).wait_for("stage")
+    with closing(sqlite3.connect(breakable.database, timeout=PATIENCE_SECONDS)) as connection:
         connection.execute("DELETE FROM events WHERE job_id = ?", [job_id])
         connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
         connection.commit()
 
-    assert service.finished(service.submit(quick()))["state"] == "done"
-    assert_well(service)
+    assert breakable.finished(breakable.submit(quick()))["state"] == "done"
+    assert_well(breakable)

@@ -9,18 +9,19 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
-from calls import QUICK, TOKEN, is_error, sent_events
 
+from memorymark.errors import StoppedError
 from memorymark.history import new_job
-from memorymark.question import Question
-from memorymark.request import Request
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.server import front as front_module
 from memorymark.server import job_routes, schemas
 from memorymark.server.connections import Connections
 from memorymark.server.live_job import ended
-from memorymark.target import Target
-from processes import wait_until
-from test_recorded_analyses import recorded
+from support.calls import QUICK, TOKEN, is_error, sent_events
+from support.processes import wait_until
+from support.recorded_analyses import recorded
 
 # Half of the time after which a server of before noticed a hang-up, and far more than it may take.
 SOON_SECONDS = 10
@@ -77,7 +78,7 @@ def test_known_answers_do_not_wait_for_those_who_wait(served, idle_jobs):
     with served(jobs) as call, ExitStack() as waiting:
         for number in range(65):
             waiting.enter_context(sent(call.port, post("/analyze", unknown(number))))
-        wait_until(lambda: call.get("/health").json["queue"]["waiting"] == 65)
+        wait_until(lambda: call.health()["queue"]["waiting"] == 65)
 
         assert call.post("/analyze", question).status == 200
         assert call.post("/jobs", question).json["reused"]
@@ -87,7 +88,7 @@ def test_who_hangs_up_while_waiting_makes_room_and_the_job_goes_on(served, idle_
     monkeypatch.setattr(front_module, "MOST_WAITING", 2)
     jobs = idle_jobs()
     with served(jobs) as call:
-        in_line = lambda: call.get("/health").json["queue"]["waiting"]  # noqa: E731
+        in_line = lambda: call.health()["queue"]["waiting"]  # noqa: E731
         for path in ("/analyze", "/advise"):
             before = in_line()
             with sent(call.port, post(path, unknown(1))), sent(call.port, post(path, unknown(2))):
@@ -370,7 +371,7 @@ def test_questions_do_not_wait_for_jobs_that_are_being_cancelled(served, idle_jo
         assert call.post("/jobs", unknown(1)).status == 202
         assert all(map(is_silent, cancelling))
 
-        live.tell("error", **ended("cancelled", None, "cancelled."))
+        live.tell("error", **ended("cancelled", StoppedError("cancelled.", code="cancelled")))
         for connection in cancelling:
             connection.settimeout(SOON_SECONDS)
             assert b'"state":"cancelled"' in connection.recv(65536)
@@ -407,7 +408,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun(served, idle_jobs, monkeypa
         go_on.set()
         assert call.post("/jobs", QUICK).status == 202
 
-        assert call.get("/health").json["queue"]["waiting"] <= 10
+        assert call.health()["queue"]["waiting"] <= 10
 
 
 def test_quick_health_is_the_apps(served, idle_jobs):

@@ -6,20 +6,20 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from calls import QUICK
 
-from disks import filled, read_only, small_disk
 from memorymark.errors import HistoryError
 from memorymark.history import JobEvent, Store, new_job
-from memorymark.question import Question
-from memorymark.request import Request
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.server.app import create_app
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
-from memorymark.target import Target
-from processes import wait_until
+from support.calls import QUICK
+from support.disks import filled, read_only, small_disk
+from support.processes import wait_until
 
 QUESTION = Question(request=Request(model="bert", target=Target(gpu="a10")))
 
@@ -142,9 +142,9 @@ def test_an_end_that_comes_right_after_a_late_write_is_not_lost(lines, monkeypat
     save = live.save
     with monkeypatch.context() as ending:
         ending.setattr(live, "save", lambda: (save(), end_unwritten())[0])
-        jobs._save_what_could_not_be()
+        jobs.save_what_could_not_be()
     jobs.finish(live)
-    jobs._save_what_could_not_be()
+    jobs.save_what_could_not_be()
 
     assert (jobs.store.job(job_id).state, jobs.live(job_id), jobs.problem) == ("done", None, None)
 
@@ -161,7 +161,7 @@ def test_while_somebody_else_writes_for_long_only_who_must_write_waits(lines, tm
         answers = []
         asking = threading.Thread(target=lambda: answers.append(client.post("/jobs", json=QUICK)))
         asking.start()
-        teller = threading.Thread(target=jobs._live[waiting].tell, args=["stage", {"stage": "start"}])
+        teller = threading.Thread(target=jobs.live(waiting).tell, args=["stage", {"stage": "start"}])
         teller.start()
 
         reader = create_app(jobs, Settings()).test_client()
@@ -175,8 +175,8 @@ def test_while_somebody_else_writes_for_long_only_who_must_write_waits(lines, tm
         teller.join()
     assert answers[0].status_code == 503
     assert jobs.status()["queue"]["waiting"] == 1
-    jobs._live[waiting].save()
-    assert jobs._live[waiting].is_saved
+    jobs.live(waiting).save()
+    assert jobs.live(waiting).is_saved
     assert client.post("/jobs", json=QUICK).status_code == 202
 
 
@@ -237,7 +237,7 @@ def test_a_job_that_cannot_be_read_fails_alone(lines, newer):
     jobs.store.add(replace(job, asked=newer(job.asked)))
     jobs.store.add(readable)
 
-    jobs._take_over()
+    jobs.take_over()
 
     client = create_app(jobs, Settings()).test_client()
     failed, waiting = (client.get(f"/jobs/{one.id}").json["job"] for one in (job, readable))
@@ -254,10 +254,10 @@ def test_a_job_that_waits_keeps_no_config_in_memory_and_has_it_all_the_same(line
     asked = {"config": config, "device": "cpu", "batch_size": 2}
     job_id = create_app(first, Settings()).test_client().post("/jobs", json=asked).json["job"]["id"]
     following = lines()
-    following._take_over()
+    following.take_over()
 
     for jobs in (first, following):
-        client, live = create_app(jobs, Settings()).test_client(), jobs._live[job_id]
+        client, live = create_app(jobs, Settings()).test_client(), jobs.live(job_id)
         assert "label 7" not in str(vars(live))
         assert client.get(f"/jobs/{job_id}").json["job"]["question"]["request"]["config"] == config
         assert client.get("/jobs").json["jobs"][0]["model_name"] == "bert config"

@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 import pytest
 
 from memorymark.history import new_job
-from memorymark.question import Question
-from memorymark.recipe import Recipe
-from memorymark.request import Request
+from memorymark.question.question import Question
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from memorymark.question.target import Target
 from memorymark.server.app import create_app
 from memorymark.server.settings import Settings
-from memorymark.target import Target
 
 
 def test_past_jobs_are_listed_by_model_and_state_and_page_by_page(idle_jobs):

@@ -5,13 +5,13 @@ from contextlib import closing
 import pytest
 
 import memorymark as mm
-from advices import advice
-from memorymark import engine
+from memorymark import answer as engine
 from memorymark.history import Store, new_job
-from memorymark.question import Question
+from memorymark.question.question import Question
 from memorymark.server.lane import CANCELLED, TIME_LIMIT, Lane
 from memorymark.server.live_job import LiveJob
 from memorymark.server.warm_workers import WarmWorkers
+from support.advices import advice
 
 
 class OneJob:

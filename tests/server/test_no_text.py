@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
+from memorymark.checks.text import MOST_LEVELS
 from memorymark.server import schemas
 from memorymark.server.app import create_app
 from memorymark.server.settings import Settings
-from memorymark.text_checks import MOST_LEVELS
 
 
 @pytest.fixture

@@ -2,18 +2,19 @@
 
 import re
 import socket
+from dataclasses import fields
 
 import pytest
-from calls import QUICK, TOKEN
 from sqlalchemy import text
 
 from memorymark.errors import UsageError
+from memorymark.messages import Message
 from memorymark.server import app as app_module
 from memorymark.server import bodies, schemas
-from memorymark.server.answers import OF_THE_OPERATOR, over_http
 from memorymark.server.app import LARGEST_BODY_BYTES, create_app
 from memorymark.server.security import HEADERS
 from memorymark.server.settings import Settings
+from support.calls import QUICK, TOKEN
 
 ORIGIN = "https://dashboard.example.org"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
@@ -48,7 +49,7 @@ def client_of(idle_jobs):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "gpu-box.example.org", ""])
 def test_an_address_that_others_can_reach_needs_a_token(host):
-    with pytest.raises(UsageError, match="give a --token, or say --open-to-all"):
+    with pytest.raises(UsageError, match="set a --token, or use --open-to-all"):
         Settings(host=host)
 
     assert not Settings(host=host, token=TOKEN).is_local
@@ -74,7 +75,7 @@ def test_a_token_that_does_not_survive_a_header_is_refused(token):
 
 @pytest.mark.parametrize("origin", ["dashboard.example.org", "*", "null", "ftp://a.b", "https://a.b/page", "https://"])
 def test_what_is_no_origin_is_refused(origin):
-    with pytest.raises(UsageError, match="is no origin"):
+    with pytest.raises(UsageError, match="is not an origin"):
         Settings(origins=(origin,))
 
 
@@ -365,11 +366,10 @@ def test_no_path_leaves_the_folder_of_the_dashboards_files(client_of, dashboard,
 
 
 def test_only_what_a_caller_can_send_is_called_a_field():
-    said = over_http("give --seq-len, see `memorymark models`, or have the operator raise --worker-memory-gib.")
+    said = Message("give {seq_len}, see {list.models}, or have the operator raise {serve.worker_memory_gib}.")
 
-    assert said == "give seq_len, see GET /models, or have the operator raise --worker-memory-gib."
-    assert over_http("see --allow-code.") == "see --allow-code."
-    assert not OF_THE_OPERATOR & set(bodies.JobBody.model_fields)
+    assert said.said_in("http") == "give seq_len, see GET /models, or have the operator raise --worker-memory-gib."
+    assert not {setting.name for setting in fields(Settings)} & set(bodies.JobBody.model_fields)
 
 
 def test_errors_tell_nothing_about_the_inside(call):

@@ -4,17 +4,12 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
-from contextlib import contextmanager
 from http.client import HTTPException
 
 import pytest
-from calls import QUICK, SLOW, Caller
 
-from command_line import run_here
 from memorymark.errors import MemoryMarkError
 from memorymark.history import Store
 from memorymark.server import serve as serve_module
@@ -22,55 +17,10 @@ from memorymark.server.serve import running
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
 from memorymark.version import __version__
-from processes import PATIENCE_SECONDS, is_running, wait_until
-
-COMMAND = [sys.executable, "-m", "memorymark", "serve", "--port", "0"]
-# In the background SIGINT may be ignored; these tests want it heard.
-HEARS_CTRL_C = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-
-
-class Process:
-    """A service of its own, up and answering."""
-
-    def __init__(self, process, log):
-        self._process, self._log = process, log
-        self.said = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.said)
-        assert found, log.read_text()
-        self.call = Caller(int(found[1]))
-
-    @property
-    def pids(self):
-        return [worker["pid"] for worker in self.call.get("/health").json["workers"] if worker["pid"]]
-
-    def end(self, number):
-        """Asks it to end and gives its exit code."""
-        self._process.send_signal(number)
-        return self._process.wait(PATIENCE_SECONDS)
-
-    @property
-    def log(self):
-        return self._log.read_text().splitlines()
-
-
-@contextmanager
-def serving(folder, *options):
-    log = folder / f"{'-'.join(('log', *options))}.txt"
-    database = f"sqlite:///{folder}/history.db"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            [*COMMAND, "--database", database, "--prediction-workers", "1", *options],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            **HEARS_CTRL_C,
-        ) as process,
-    ):
-        try:
-            yield Process(process, log)
-        finally:
-            process.kill()
+from support.calls import QUICK, SLOW, Caller
+from support.command_line import run_here
+from support.faults import server_on
+from support.processes import PATIENCE_SECONDS, is_running, wait_until
 
 
 def run(*options, **environment):
@@ -85,20 +35,20 @@ def run(*options, **environment):
 def lives(tmp_path_factory):
     """Two lives of one service: the first ends with a job at work and one in line, the second answers the latter."""
     folder, seen = tmp_path_factory.mktemp("lives"), {}
-    with serving(folder) as first:
+    with server_on(folder / "history.db", "--prediction-workers", "1") as first:
         seen["said"] = first.said
-        seen["health"] = first.call.get("/health").json
-        seen["running"] = first.call.submit(SLOW)
-        wait_until(lambda: first.call.job(seen["running"])["state"] == "running")
-        seen["queued"] = first.call.submit(QUICK)
+        seen["health"] = first.health()
+        seen["running"] = first.submit(SLOW)
+        wait_until(lambda: first.job(seen["running"])["state"] == "running")
+        seen["queued"] = first.submit(QUICK)
         seen["waiting callers"] = []
-        waits = threading.Thread(target=ask_and_wait, args=[first.call, seen["waiting callers"]])
-        watches = threading.Thread(target=watch, args=[first.call, seen["queued"], seen])
+        waits = threading.Thread(target=ask_and_wait, args=[first, seen["waiting callers"]])
+        watches = threading.Thread(target=watch, args=[first, seen["queued"], seen])
         waits.start()
         watches.start()
-        wait_until(lambda: first.call.get("/health").json["queue"]["waiting"] == 2)
-        wait_until(lambda: b"memorymark_watchers 1.0" in first.call.get("/metrics").body)
-        seen["pids"] = first.pids
+        wait_until(lambda: first.health()["queue"]["waiting"] == 2)
+        wait_until(lambda: first.watchers() == 1)
+        seen["pids"] = pids(first)
         seen["first exit"] = first.end(signal.SIGTERM)
         waits.join()
         watches.join()
@@ -107,16 +57,20 @@ def lives(tmp_path_factory):
     store = Store(f"sqlite:///{folder}/history.db")
     seen["states"] = {name: store.job(seen[name]).state for name in ("running", "queued")}
     store.close()
-    with serving(folder, "--quiet") as second:
-        seen["interrupted"] = second.call.job(seen["running"])
-        seen["resumed"] = second.call.finished(seen["queued"])
-        seen["events"] = second.call.events(seen["queued"])
-        wait_until(lambda: second.pids)
-        seen["pids"] += second.pids
+    with server_on(folder / "history.db", "--prediction-workers", "1", "--quiet") as second:
+        seen["interrupted"] = second.job(seen["running"])
+        seen["resumed"] = second.finished(seen["queued"])
+        seen["events"] = second.events(seen["queued"])
+        wait_until(lambda: pids(second))
+        seen["pids"] += pids(second)
         seen["second exit"] = second.end(signal.SIGINT)
         seen["left behind"] += [pid for pid in seen["pids"] if is_running(pid)]
         seen["quiet log"] = second.log
     return seen
+
+
+def pids(server):
+    return [worker["pid"] for worker in server.health()["workers"] if worker["pid"]]
 
 
 def ask_and_wait(call, answers):
@@ -230,19 +184,19 @@ def test_a_second_server_on_the_same_history_is_refused(service):
     result = run("--database", f"sqlite:///{service.jobs.store.file}")
 
     assert (result.returncode, result.stdout) == (2, "")
-    assert "Error: another server already works on this history; stop it, or give this one its own" in result.stderr
+    assert "Error: another server already uses this history; stop it, or give this one its own" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--database", "nonsense"), "'nonsense' is no database URL"),
+        (("--database", "nonsense"), "'nonsense' is not a database URL"),
         (("--database", "sqlite://"), "the history needs a file"),
         (("--database", "oracle://host/name"), "there is no driver for oracle here"),
         (("--database", "bogus://host/name"), "there is no driver for bogus here"),
-        (("--origin", "dashboard.example.org"), "'dashboard.example.org' is no origin"),
-        (("--host", "0.0.0.0"), "anyone who reaches 0.0.0.0 could use the GPUs; give a --token, or say --open-to-all"),
+        (("--origin", "dashboard.example.org"), "'dashboard.example.org' is not an origin"),
+        (("--host", "0.0.0.0"), "anyone who reaches 0.0.0.0 could use the GPUs; set a --token, or use --open-to-all"),
         (("--token", "secret"), "a token needs at least 16 characters"),
         (("--queue-size", "0"), "--queue-size must be 1 or more, not 0"),
         (("--prediction-workers", "0"), "--prediction-workers must be 1 or more, not 0"),

@@ -6,33 +6,33 @@ import signal
 import sqlite3
 import threading
 import time
-import uuid
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from faults_service import (
+
+from support.calls import is_error
+from support.disks import filled, small_disk
+from support.faults import (
     LONG,
     Watcher,
     assert_sentence,
     assert_well,
     quick,
     server_on,
-    start_server,
+    server_starting_on,
     workers,
 )
-
-from disks import filled, small_disk
-from processes import PATIENCE_SECONDS, wait_until
+from support.processes import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
 
 def assert_refused_for_now(service):
-    status, document, headers = service.call("POST", "/jobs", quick())
-    assert (status, document["status"]) == (503, "error")
-    assert_sentence(document["error"])
-    assert int(headers["Retry-After"]) > 0
+    refused = service.post("/jobs", quick())
+    assert is_error(refused, 503)
+    assert_sentence(refused.json["error"])
+    assert int(refused.headers["Retry-After"]) > 0
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +53,12 @@ def server(disk):
 class Restartable:
     def __init__(self, database, servers):
         self._database, self._servers = database, servers
-        self.now = servers.enter_context(server_on(database))
+        self.now = servers.enter_context(server_on(database, "--quiet"))
 
     def restart(self):
-        self.now.stop()
-        assert self.now.process.returncode == 0
+        assert self.now.end() == 0
         assert workers(self.now.mark) == set()
-        self.now = self._servers.enter_context(server_on(self._database))
+        self.now = self._servers.enter_context(server_on(self._database, "--quiet"))
         return self.now
 
 
@@ -119,7 +118,7 @@ def test_a_server_stopped_as_soon_as_there_is_room_has_written_everything(server
 
 def test_a_server_that_is_killed_leaves_no_worker_and_the_next_goes_on(tmp_path):
     database = tmp_path / "history.db"
-    with server_on(database) as server:
+    with server_on(database, "--quiet") as server:
         done = server.finished(server.submit(quick()))
         running_id = server.submit(LONG)
         watcher = Watcher(server.port, running_id)
@@ -133,7 +132,7 @@ def test_a_server_that_is_killed_leaves_no_worker_and_the_next_goes_on(tmp_path)
         watcher.join(PATIENCE_SECONDS)
         wait_until(lambda: workers(server.mark) == set())
 
-    with server_on(database) as server:
+    with server_on(database, "--quiet") as server:
         rest = Watcher(server.port, running_id, after=len(watcher.events))
         assert server.job(done["id"]) == done
         interrupted = server.job(running_id)
@@ -150,22 +149,21 @@ def test_a_server_that_is_killed_leaves_no_worker_and_the_next_goes_on(tmp_path)
 
 def test_a_second_server_on_the_same_history_is_refused_until_the_first_is_gone(tmp_path):
     database = tmp_path / "history.db"
-    with server_on(database) as first:
-        mark = uuid.uuid4().hex
-        second = start_server(database, mark)
-        said, complaint = second.communicate(timeout=PATIENCE_SECONDS)
+    with server_on(database, "--quiet") as first:
+        with server_starting_on(database) as second:
+            said, _ = second.process.communicate(timeout=PATIENCE_SECONDS)
+            complaint = second.log
 
-        assert (second.returncode, said) == (2, "")
-        assert complaint.splitlines()[-1].endswith(
-            "another server already works on this history; stop it, or give this one its own with --database."
+        assert (second.process.returncode, said) == (2, "")
+        assert complaint[-1].endswith(
+            "another server already uses this history; stop it, or give this one its own with --database."
         )
-        assert "Traceback" not in complaint
-        assert workers(mark) == set()
+        assert not any("Traceback" in line for line in complaint)
         assert_well(first)
 
         first.kill()
 
-        with server_on(database) as third:
+        with server_on(database, "--quiet") as third:
             assert_well(third)
         wait_until(lambda: workers(first.mark) == set())
 
@@ -198,14 +196,14 @@ def test_no_job_is_lost_however_often_the_server_is_killed(tmp_path):
     moments = random.Random(5001)
     acknowledged, seen_done = [], {}
     for _ in range(ROUNDS):
-        with server_on(tmp_path / "history.db") as server:
+        with server_on(tmp_path / "history.db", "--quiet") as server:
             more, done = ask_until_gone(server, moments)
         assert server.process.returncode == -signal.SIGKILL
         acknowledged += more
         seen_done |= done
 
     assert len(seen_done) >= ROUNDS
-    with server_on(tmp_path / "history.db") as server:
+    with server_on(tmp_path / "history.db", "--quiet") as server:
         states = [server.finished(job_id)["state"] for job_id in acknowledged]
         assert set(states) <= {"done", "interrupted"}
         assert states.count("interrupted") <= ROUNDS
@@ -216,6 +214,6 @@ def test_no_job_is_lost_however_often_the_server_is_killed(tmp_path):
             assert [event["id"] for event in events] == list(range(1, len(events) + 1))
             assert [event["event"] for event in events].count("result") == (server.job(job_id)["state"] == "done")
         assert_well(server)
-        server.stop()
+        assert server.end() == 0
     with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from calls import QUICK, is_error
 
 from memorymark.errors import WorkerError
-from memorymark.probe import landlock
-from memorymark.probe.process import WorkerProcess
-from processes import wait_until
+from memorymark.worker import landlock
+from memorymark.worker.supervisor import WorkerProcess
+from support.calls import QUICK, is_error
+from support.processes import wait_until
 
 SECRET = "what only the operator may read"
 
@@ -109,7 +109,7 @@ def test_what_a_library_says_of_a_config_stays_in_the_log(call, caplog):
 
     assert is_error(answer, 400)
     assert answer.json["error"] == (
-        "the config of bert config is no model; check its values against a config.json that works."
+        "the config of bert config does not describe a model; compare it with a config.json that works."
     )
     logged = [record for record in caplog.records if record.getMessage().startswith("job failed: ")]
     assert "hidden_size" in logged[-1].getMessage()
@@ -131,7 +131,7 @@ def test_what_a_crash_says_stays_in_the_log(call, caplog, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 def test_a_worker_of_the_service_is_sealed(call, answered):
     def idle():
-        return next((lane for lane in call.get("/health").json["workers"] if lane["pid"] is not None), None)
+        return next((lane for lane in call.health()["workers"] if lane["pid"] is not None), None)
 
     process = Path(f"/proc/{wait_until(idle)['pid']}")
     environment = dict(one.split("=", 1) for one in (process / "environ").read_text().split("\0") if "=" in one)

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from memorymark.probe import process
-from memorymark.probe.process import FreshWorkers, KeptWorkers
 from memorymark.server.warm_workers import Lease, WarmWorkers
-from processes import is_running
+from memorymark.worker import supervisor as process
+from memorymark.worker.supervisor import FreshWorkers, KeptWorkers
+from support.processes import is_running
 
 # Answers whatever it is asked, and imports nothing for it.
 ANSWERS = """

@@ -1,4 +1,7 @@
-"""Writes the service's OpenAPI document to web/openapi.json; with --check, only says whether the file is current."""
+"""Writes what the service says of itself: its OpenAPI document, and its options for the dashboard's tests.
+
+With --check, only says whether the files are current.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ import tempfile
 from pathlib import Path
 
 from memorymark.history import Store
+from memorymark.question.flat import OPTIONS
 from memorymark.server.app import create_app
 from memorymark.server.jobs import Jobs
 from memorymark.server.settings import Settings
 
-DOCUMENT = Path(__file__).parent.parent / "openapi.json"
+WEB = Path(__file__).parent.parent
 
 
 def current_document() -> str:
-    """The document as the code describes it now."""
+    """The OpenAPI document as the code describes it now."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(f"sqlite:///{folder}/history.db")
         app = create_app(Jobs(store, [], queue_size=1, max_seconds=1.0), Settings())
@@ -24,16 +28,22 @@ def current_document() -> str:
         return json.dumps(app.api_doc, indent=2) + "\n"
 
 
+def current_options() -> str:
+    """What GET /options answers now."""
+    return json.dumps({"options": [option.to_dict() for option in OPTIONS.values()]}, indent=2) + "\n"
+
+
 def main() -> int:
-    """Writes or checks the file."""
-    document = current_document()
+    """Writes or checks the files."""
+    documents = {WEB / "openapi.json": current_document(), WEB / "tests" / "data" / "options.json": current_options()}
+    stale = [file for file, text in documents.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv[1:]:
-        DOCUMENT.write_text(document, encoding="utf-8")
+        for file in stale:
+            file.write_text(documents[file], encoding="utf-8")
         return 0
-    if DOCUMENT.is_file() and DOCUMENT.read_text(encoding="utf-8") == document:
-        return 0
-    sys.stderr.write("web/openapi.json is not what the service says now; run `npm run api` in web/.\n")
-    return 1
+    for file in stale:
+        sys.stderr.write(f"web/{file.relative_to(WEB)} is not what the service says now; run `npm run api` in web/.\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

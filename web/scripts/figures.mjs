@@ -26,21 +26,16 @@ const MARK = "memorymark-figures";
 
 const analysis = data("bert-a10");
 const timed = analysis.trials.find((trial) => trial.breakdown);
-const question = {
-  request: analysis.request,
-  current_batch_size: 16,
-  max_batch: null,
-  margin: 0.05,
-  usage: analysis.usage,
-  price_per_hour: null,
-  all_gpus: false,
-};
 const job = {
   id: "abc",
   state: "running",
   origin: "http",
   model_name: "bert",
   target: "a10",
+  kind: "analysis",
+  recipe_words: "fp32, AdamW",
+  sample_words: null,
+  current_batch_size: 16,
   created_at: new Date().toISOString(),
   started_at: new Date().toISOString(),
   finished_at: null,
@@ -48,13 +43,13 @@ const job = {
   error_kind: null,
   headline: null,
   position: null,
-  question,
+  options: { model_name: "bert", gpu: "a10" },
   versions: {},
   result: null,
   machine: { host: "", system: "", python: "", processors: 1, gpus: [], driver: null },
 };
 const health = {
-  status: "ok",
+  status: "healthy",
   problem: null,
   version: "0",
   gpu_available: false,
@@ -67,7 +62,8 @@ const health = {
 };
 const ANSWERS = {
   "/health": health,
-  "/models": { models: [] },
+  "/models": { models: [], tasks: [] },
+  "/options": data("options"),
   "/gpus": { gpus: [] },
   "/jobs/abc": { status: "success", reused: false, job },
 };

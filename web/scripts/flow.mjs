@@ -96,7 +96,7 @@ const CHECKS = {
     await page.getByRole("combobox", { name: "GPU" }).waitFor();
     await page.waitForFunction(() => document.querySelectorAll("input[role=combobox]")[1].value !== "");
     await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to content");
     await page.getByLabel("Your batch size today").focus();
     await page.keyboard.press("Control+A");
     await page.keyboard.type("24");
@@ -108,7 +108,7 @@ const CHECKS = {
     const page = await open("/");
     await page.getByLabel("Your batch size today").fill("0");
     await button(page, "Analyze Memory Usage").click();
-    await page.getByText("A whole number from 1.").waitFor();
+    await page.getByText("Enter a whole number, 1 or more.").waitFor();
     await page.context().close();
   },
   async exports() {
@@ -154,7 +154,7 @@ const CHECKS = {
     await other.getByLabel("Your batch size today").fill("77");
     await button(other, "Analyze Memory Usage").click();
     await other
-      .getByText(/in line/i)
+      .getByText(/in the queue/i)
       .first()
       .waitFor();
     await button(other, "Cancel").click();
@@ -191,7 +191,7 @@ const CHECKS = {
     const page = await open("/");
     await page.getByRole("textbox", { name: "Token" }).fill("wrong");
     await button(page, "Continue").click();
-    await page.getByText("The last one was not accepted.").waitFor();
+    await page.getByText("That token was not accepted.").waitFor();
     await page.getByRole("textbox", { name: "Token" }).fill(TOKEN);
     await button(page, "Continue").click();
     await page.getByText("Encoder for text classification").waitFor();

@@ -72,7 +72,7 @@ const STATES = {
   empty: async (page) => {
     await page.route("**/jobs?*", (route) => route.fulfill({ json: { status: "success", jobs: [], next: null } }));
     await page.goto(`${address}/#/`);
-    await waitFor(page, "Predicted: the server has no such GPU");
+    await waitFor(page, "Predicted: the server does not have this GPU");
   },
   form: async (page) => {
     await page.goto(`${address}/#/`);
@@ -122,7 +122,7 @@ const STATES = {
     const { job } = await post("/jobs", { ...QUESTIONS.gpt2, fresh: true });
     cleanup.push(...before, job.id);
     await page.goto(`${address}/#/job/${job.id}`);
-    await waitFor(page, "in line");
+    await waitFor(page, "in the queue");
     await waitFor(page, "Samples per second, as soon as");
   },
   cancelled: async (page) => {
@@ -160,7 +160,7 @@ const STATES = {
   error: async (page) => {
     await refuse(page);
     await askFromForm(page);
-    await waitFor(page, "The line is full");
+    await waitFor(page, "The queue is full");
   },
   unreachable: async (page) => {
     await page.goto(`${address}/#/`);
@@ -173,10 +173,10 @@ const STATES = {
   "unknown-job": async (page) => page.goto(`${address}/#/job/000000000000`),
   token: async (page) => {
     await page.route("**/models", (route) =>
-      route.fulfill({ status: 401, json: { status: "error", error: "this service wants a token." } }),
+      route.fulfill({ status: 401, json: { status: "error", error: "this service requires a token." } }),
     );
     await page.goto(`${address}/#/`);
-    await waitFor(page, "This server wants a token");
+    await waitFor(page, "This server requires a token");
   },
 };
 

@@ -1,13 +1,13 @@
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { UnreachableError } from "./api/client";
-import { App } from "./App";
-import { shouldRetry } from "./hooks/queries";
-import { DraftProvider } from "./hooks/use-draft";
+import { UnreachableError } from "./api/errors";
+import { shouldRetry } from "./api/queries";
+import { App } from "./app/App";
+import { DraftProvider } from "./form/use-draft";
 import "./styles.css";
 
-/** Whoever finds the server away has its health looked at, which says so on every page. */
+/** Whoever finds the server away has its health checked, which says so on every page. */
 function onError(error: Error): void {
   if (error instanceof UnreachableError && client.getQueryState(["health"])?.status !== "error") {
     void client.invalidateQueries({ queryKey: ["health"] });

@@ -1,12 +1,17 @@
 // Real predictions of the service, BERT base on an A10, to test with.
-import type { Advice, Analysis, Gpu, JobEvent, Model, Question } from "../src/api/types";
+import type { Advice, Analysis, Gpu, Job, JobEvent, Model, Option } from "../src/api/types";
 import adviceJson from "./data/bert-a10-advice.json";
 import analysisJson from "./data/bert-a10.json";
 import eventsJson from "./data/bert-a10-events.json";
+import optionsJson from "./data/options.json";
 
 export const analysis = analysisJson as unknown as Analysis;
 export const advice = adviceJson as unknown as Advice;
 export const events = eventsJson as unknown as JobEvent[];
+/** What GET /options answers; `npm run api` keeps it current. */
+export const options = optionsJson.options as unknown as Option[];
+
+export const optionNamed = (name: string): Option => options.find((option) => option.name === name)!;
 
 export const changed = (changes: Partial<Analysis>): Analysis => ({ ...analysis, ...changes });
 
@@ -46,15 +51,20 @@ export const gpu = (id: string, memoryGib: number): Gpu => ({
   here: false,
 });
 
-export const question: Question = {
-  request: analysis.request,
-  current_batch_size: 16,
-  max_batch: null,
-  margin: 0.05,
-  usage: { hours_per_run: 2, runs_per_year: 100, people: 1 },
-  price_per_hour: null,
-  all_gpus: false,
-  seq_lens: [],
-  advise: false,
-  try_compile: true,
-};
+/** A job about this training, asked as given. */
+export const job = (changes: Partial<Job>): Job =>
+  ({
+    id: "abc",
+    state: "done",
+    kind: "analysis",
+    model_name: "bert",
+    target: "a10",
+    recipe_words: "fp32, AdamW",
+    sample_words: null,
+    current_batch_size: 16,
+    error: null,
+    error_kind: null,
+    headline: null,
+    options: { model_name: "bert", gpu: "a10" },
+    ...changes,
+  }) as Job;

@@ -1,38 +1,38 @@
-"""Compiling: the best option with torch.compile, which cannot be predicted and is only run."""
+"""Compiling: runs the best option with torch.compile, whose effect cannot be predicted."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 
-from memorymark.advice.advice import Option, with_measured
-from memorymark.advice.changes import CHANGES
 from memorymark.advice.confirming import Confirming, runs_of
 from memorymark.advice.inquiry import Inquiry, named, speed
+from memorymark.question.changes import CHANGES
+from memorymark.results.option import Option, with_measured
 
-# Recipes this near to the fastest are as fast, and the one with more changes that cost nothing is compiled.
+# Recipes this close to the fastest count as equally fast; of these, the one with the most free changes is compiled.
 AS_FAST = 0.97
-# No other size is compiled for where this long would be passed with it.
+# No further size is compiled if that would take the total past this.
 COMPILING_SECONDS = 160.0
-# Of sizes that are as fast as this, the smallest is enough.
+# The smallest size this close to the fastest is chosen.
 SMALLER_IS_AS_FAST = 1.01
 
 
 class Compiling:
-    """Runs the best of what ran once more, compiled."""
+    """Runs the best measured option again, compiled."""
 
     def __init__(self, inquiry: Inquiry, confirming: Confirming) -> None:
         self._inquiry, self._confirming = inquiry, confirming
 
     def options(self, options: list[Option]) -> list[Option]:
-        """The best of the options, compiled; none where nothing can be compiled, or it fails."""
+        """Returns the best of the options, compiled; an empty list if compiling is impossible or fails."""
         if not self._inquiry.question.try_compile or self._inquiry.today.recipe.compile or not options:
             return []
         if self._inquiry.info.device_kind != "cuda":
             return []
         runs = runs_of(options)
         if not runs:
-            self._inquiry.refuse(("compile",), "only a run on the GPU can tell what it gains, which is often much.")
+            self._inquiry.refuse(("compile",), "its gain is often large, but only a run on the GPU can measure it.")
             return []
         fastest = max(option.samples_per_second for option in runs)
         as_fast = [option for option in runs if option.samples_per_second >= AS_FAST * fastest]
@@ -49,7 +49,7 @@ class Compiling:
         return self._at_its_best_size(option)
 
     def _at_its_best_size(self, option: Option) -> list[Option]:
-        """A compiled option at half, a quarter or all of its batch: such code is at its best with smaller ones."""
+        """Runs a compiled option at half, a quarter and all of its batch: compiled code often prefers smaller ones."""
         whole, start = option.batch_size, time.perf_counter()
         half, quarter = whole // 2, whole // 4
         if option.accumulation_steps > 1 or half < self._effective_batch:
@@ -61,7 +61,7 @@ class Compiling:
         for size in (quarter, whole):
             took = (time.perf_counter() - start) / len(trials)
             is_late = took * (len(trials) + 1) > COMPILING_SECONDS
-            # Towards smaller sizes it gets faster, or half of the batch was already too large.
+            # A smaller size was faster, or half of the batch was already too large.
             too_large = max(trials, key=speed) is not trials[0] or trials[0].batch_size < half
             if is_late or size < self._effective_batch or (size == whole and too_large):
                 continue

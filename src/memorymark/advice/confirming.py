@@ -1,4 +1,4 @@
-"""Confirming: the best few options run on the GPU."""
+"""Confirming: runs the best few options on the GPU."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from memorymark.advice.advice import Option, with_measured
-from memorymark.advice.changes import level_of
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import split
 from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, WorkerError, WorkerLostError
-from memorymark.probe import Probe
-from memorymark.request import Request
-from memorymark.trial import Trial
+from memorymark.probe.base import Probe
+from memorymark.question.changes import level_of
+from memorymark.question.request import Request
+from memorymark.results.option import Option, with_measured
+from memorymark.results.trial import Trial
 
 CONFIRMED = 3
-# What is slower than this part of the best, by prediction, is not worth the seconds of a run.
+# An option predicted below this fraction of the best speed is not worth a run.
 WORTH_RUNNING = 0.85
-# What a batch of other size must gain to be preferred.
+# How much faster another batch size must be to be preferred.
 GAINS = 1.02
-# A batch that turned out too large is made smaller by what it took, or by a fixed part where that is not known.
+# A batch that turns out too large is reduced by what it took too much, or by a fixed factor if that is unknown.
 SMALLER, SMALLER_UNSEEN, TRIES, TRIES_COMPILED = 0.98, 0.8, 6, 2
-# What a step may fail with. In this process that is whatever torch's compiler raises.
+# The errors of a failed step; in this process, torch's compiler raises any RuntimeError.
 FAILURES = (UsageError, WorkerError, DoesNotFitError, RuntimeError)
 
 
 class _CannotRunError(Exception):
-    """The driver knows a GPU that this torch cannot use."""
+    """The driver lists a GPU that this torch cannot use."""
 
 
 class Confirming:
-    """Runs today's training and what is better by its prediction."""
+    """Runs today's training and the options that were predicted to be better."""
 
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry = inquiry
 
     def confirm(self, now: Trial | None, options: list[Option]) -> tuple[Trial | None, Trial | None, list[Option]]:
-        """Today's training as predicted and as measured, and the options; one that does not run is dropped.
+        """Returns today's training as predicted and as measured, and the options that run.
 
-        Where a run of today's training disproves that it fits, both are ``None``.
+        Both trials are ``None`` if today's training turns out not to fit.
         """
         try:
             measured = self._inquiry.retried(self._measure_today) if now is not None else None
@@ -50,7 +50,7 @@ class Confirming:
             return now, None, options
 
     def _confirmed(self, options: list[Option], *, fits_today: bool) -> list[Option]:
-        """The options, the best few as they run: the fastest, or the least changes where today's does not fit."""
+        """Runs the best few options: the fastest, or those with the fewest changes if today's training does not fit."""
         confirmed: list[Option] = []
         ranked = sorted(options, key=lambda one: -one.samples_per_second if fits_today else level_of(one.changes))
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
@@ -69,10 +69,10 @@ class Confirming:
         return [self._with_larger_batch(one) if one is best else one for one in confirmed]
 
     def _measure_today(self) -> Trial | None:
-        """Today's training as it runs; ``None``, and that kept, if it does not fit after all."""
+        """Runs today's training; returns ``None``, and records that it does not fit, if it fails."""
         batch_size = self._inquiry.question.current_batch_size
         self._inquiry.tell("confirm", f"running today's training at batch {batch_size}")
-        # Where not even the weights fit, there is no trial but an error.
+        # If not even the weights fit, opening the probe raises.
         with suppress(DoesNotFitError), self._running(self._inquiry.question.request) as probe:
             self._inquiry.info = replace(probe.info, unknown_operations=self._inquiry.info.unknown_operations)
             trial = self._inquiry.measured(probe, batch_size)
@@ -82,7 +82,7 @@ class Confirming:
         return None
 
     def _with_smaller_batch(self, options: list[Option]) -> list[Option]:
-        """The options, among them today's recipe at a batch below today's, which is too large."""
+        """Returns the options plus today's recipe at a smaller batch, because today's is too large."""
         too_large, recipe = self._inquiry.question.current_batch_size, self._inquiry.question.request.recipe
         options = [one for one in options if one.changes != ("batch",) or one.batch_size < too_large]
         if too_large == 1 or any(one.changes == ("batch",) for one in options):
@@ -99,14 +99,14 @@ class Confirming:
 
     @contextmanager
     def _running(self, request: Request) -> Iterator[Probe]:
-        """The probe of a request on the GPU here."""
+        """Opens the probe of a request on this machine's GPU."""
         with self._inquiry.opened(request) as probe:
             if probe.info.device_kind != "cuda" or probe.info.source != "measured":
                 raise _CannotRunError
             yield probe
 
     def run(self, option: Option) -> Option | None:
-        """The option as it runs; ``None``, and the reason kept, if it does not."""
+        """Runs the option; returns ``None`` and records the reason if it does not run."""
         self._inquiry.tell("confirm", f"running {option.title}")
         try:
             trial = self._inquiry.retried(lambda: self._best_trial(option))
@@ -114,7 +114,7 @@ class Confirming:
             self._inquiry.miss(option.changes, error)
             return None
         except FAILURES as error:
-            said = error.sentence if isinstance(error, MemoryMarkError) else str(error).partition("\n")[0]
+            said = error.reason if isinstance(error, MemoryMarkError) else str(error).partition("\n")[0]
             self._inquiry.refuse(option.changes, said)
             return None
         if trial is None:
@@ -123,10 +123,10 @@ class Confirming:
         return with_measured(option, trial, self._predicted(option, trial.batch_size))
 
     def _best_trial(self, option: Option) -> Trial | None:
-        """The option at its batch, or a smaller one that fits."""
+        """Runs the option at its batch, or at a smaller one that fits; returns ``None`` if none does."""
         batch_size = option.batch_size
         for _ in range(TRIES_COMPILED if option.recipe.compile else TRIES):
-            # Opened for each size, because compiled code is made for one.
+            # A new probe for each size, because compiled code is specialized to one.
             with self._running(self._inquiry.request_of(option)) as probe:
                 trial = self._inquiry.measured(probe, batch_size)
                 if self._is_safe(trial, probe):
@@ -138,7 +138,7 @@ class Confirming:
         return None
 
     def _with_larger_batch(self, option: Option) -> Option:
-        """The option with a larger batch, if that fits and the run shows that it is faster."""
+        """Returns the option with a larger batch if that fits and runs faster."""
         smaller = option.measured
         if smaller is None or option.recipe.compile or option.accumulation_steps > 1:
             return option
@@ -151,7 +151,7 @@ class Confirming:
         return with_measured(option, trial, self._predicted(option, larger))
 
     def run_at(self, option: Option, batch_size: int) -> Trial | None:
-        """A run of the option at another size; ``None`` if that does not work, which takes nothing from the option."""
+        """Runs the option at another size; returns ``None`` if that fails, which does not rule out the option."""
 
         def look() -> Trial | None:
             with self._running(self._inquiry.request_of(option)) as probe:
@@ -173,7 +173,7 @@ class Confirming:
         return (1 - self._inquiry.question.margin) * probe.info.capacity_bytes
 
     def _predicted(self, option: Option, batch_size: int) -> Trial | None:
-        """The prediction for the batch that was run in the end."""
+        """Returns the prediction for the batch size that was finally run."""
         if option.predicted is None or batch_size == option.batch_size:
             return option.predicted
         return self._prediction(option, batch_size)
@@ -189,5 +189,5 @@ class Confirming:
 
 
 def runs_of(options: list[Option]) -> list[Option]:
-    """Those that were run."""
+    """Returns the options that were run."""
     return [option for option in options if option.measured is not None]

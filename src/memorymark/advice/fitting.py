@@ -1,15 +1,13 @@
-"""Which changes of a recipe make room, from the least to the greatest. Pure, no torch."""
+"""Changes of a recipe that save memory, smallest first. Pure Python, no torch."""
 
 from __future__ import annotations
 
-import re
+from memorymark.question.changes import AMPERE, CHANGES, Facts
+from memorymark.question.request import Request
+from memorymark.results.probe_info import ProbeInfo
 
-from memorymark.advice.changes import AMPERE, CHANGES, Facts
-from memorymark.probe import ProbeInfo
-from memorymark.request import Request
-
-# From the least change to the greatest: what makes room, alone and together. The fused optimizer makes no copies, and
-# "half" is the 16-bit precision that the GPU is fast with.
+# Sets of changes that save memory, smallest first. The fused optimizer makes no temporary copies; "half" stands for
+# the 16-bit precision that the GPU supports.
 FITTING = (
     ("fused",),
     ("fused", "checkpointing"),
@@ -25,7 +23,7 @@ HALVES = ("bf16", "fp16")
 
 
 def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
-    """Sets of changes that apply and make room, by id, the least first."""
+    """Returns the sets of changes, by id, that apply and save memory, smallest first."""
     found: dict[tuple[str, ...], None] = {}
     for wanted in FITTING:
         named = [change for name in wanted for change in (HALVES if name == "half" else (name,))]
@@ -36,12 +34,11 @@ def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
 
 
 def facts_of(info: ProbeInfo) -> Facts:
-    """What a probe tells of the model and the GPU, as far as changes depend on it."""
+    """Returns the facts about the model and the GPU that changes depend on."""
     gpu = info.gpu
-    tokens = re.search(r"(\d+) tokens", info.sample)
     return Facts(
         capability=gpu.capability if gpu else (AMPERE if info.device_kind == "cuda" else None),
-        tokens=int(tokens[1]) if tokens else 0,
-        is_image="pixels" in info.sample,
+        tokens=info.sample_sizes.get("tokens", 0),
+        convolves_images=info.convolves_images,
         own_optimizer=bool(info.optimizer),
     )

@@ -1,4 +1,4 @@
-"""What an advice is asked about, where its steps are predicted and run, and what has been refused."""
+"""The state of one search for advice: its question, where steps are predicted and run, and what was refused."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from memorymark.advice.advice import Fault, Option, Refused
-from memorymark.devices.here import gpu_here
+from memorymark.devices.resolve import for_gpu, gpu_here
+from memorymark.engine.site import Site
 from memorymark.errors import WorkerLostError
 from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
-from memorymark.probe import Probe, ProbeInfo
-from memorymark.probe.process import KeptWorkers
-from memorymark.question import Question
-from memorymark.request import Request
-from memorymark.site import Site
-from memorymark.trial import Trial
+from memorymark.probe.base import Probe
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.results.option import Fault, Option, Refused
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.trial import Trial
+from memorymark.worker.supervisor import KeptWorkers
 
 Found = TypeVar("Found")
 
 
 class Inquiry:
-    """One search for advice, shared by those who screen and those who confirm.
+    """One search for advice, shared by screening, confirming and compiling.
 
-    ``today`` is today's training without accumulation, which is put back where batches are split. ``gpu`` is the GPU
-    here, if the catalog knows it: candidates are predicted for it before they run on it. ``info`` is what today's
-    training tells of the model and the GPU.
+    ``today`` is today's training without gradient accumulation, which is added again where batches are split. ``gpu``
+    is this machine's GPU if it is in the catalog: candidates are predicted for it before they run on it. ``info``
+    describes the model and the GPU, as the probe of today's training found them.
     """
 
     info: ProbeInfo
@@ -40,59 +41,58 @@ class Inquiry:
         self._site, self._kept = site, KeptWorkers(site.workers)
 
     def request_of(self, option: Option) -> Request:
-        """Today's request with an option in its place."""
+        """Returns today's request with the recipe and sample length of an option."""
         return replace(self.today, recipe=option.recipe, seq_len=option.seq_len or self.today.seq_len)
 
     def screened(self, request: Request) -> Request:
-        """A request as it is screened: predicted for the GPU here, if the catalog knows it."""
+        """Returns the request to screen: predicted for this machine's GPU if that is in the catalog."""
         if self.gpu is None:
             return request
-        target = replace(request.target, device="auto", gpu=self.gpu.id)
-        # What will be run is screened without torch.compile, which nobody can predict; both sides of a gain are.
-        return replace(request, target=target, recipe=replace(request.recipe, compile=False))
+        # torch.compile cannot be predicted. Both sides of a comparison are screened without it.
+        return replace(request, target=for_gpu(request.target, self.gpu), recipe=replace(request.recipe, compile=False))
 
     @contextmanager
     def opened(self, request: Request) -> Iterator[Probe]:
-        """The probe of a request; all share a worker."""
+        """Opens the probe of a request; all probes share one worker."""
         with replace(self._site, workers=self._kept).open(request, predict_without_gpu=True) as probe:
             yield probe
 
     def measured(self, probe: Probe, batch_size: int) -> Trial:
-        """A batch as it runs, which listeners hear of."""
+        """Runs a batch and reports the trial to listeners."""
         trial = probe.measure(batch_size)
         self.on_event(TrialFinished("confirm", trial))
         return trial
 
-    def refuse(self, changes: tuple[str, ...], why: str) -> None:
-        """Keeps why some changes lead nowhere."""
-        self.refused.append(Refused(changes, why))
+    def refuse(self, changes: tuple[str, ...], why: str, *, does_not_fit: bool = False) -> None:
+        """Records why some changes do not help."""
+        self.refused.append(Refused(changes, why, does_not_fit))
 
     def retried(self, look: Callable[[], Found]) -> Found:
-        """What a look finds; where its worker is lost, a fresh one looks once more."""
+        """Calls ``look``, and once more with a fresh worker if the first one is lost."""
         try:
             return look()
         except WorkerLostError:
-            self.tell("advise", "a worker was lost; looking once more with a fresh one")
+            self.tell("advise", "a worker was lost; trying again with a fresh one")
             return look()
 
     def miss(self, changes: tuple[str, ...], error: WorkerLostError) -> None:
-        """Keeps that some changes could not be looked at, which says nothing about them."""
-        self.faults.append(Fault(changes, error.sentence))
+        """Records that some changes could not be checked because a worker was lost; they may be fine."""
+        self.faults.append(Fault(changes, error.reason))
 
     def tell(self, stage: Stage, message: str) -> None:
-        """Says what is done now."""
+        """Tells listeners what happens now."""
         self.on_event(StageStarted(stage, message))
 
     def close(self) -> None:
-        """Gives the shared worker back, and the GPU its memory; whoever goes on gets another one."""
+        """Returns the shared worker and frees the GPU's memory; a later ``opened`` starts another worker."""
         self._kept.close()
 
 
 def named(option: Option) -> tuple[str, ...]:
-    """The changes but for that of the batch, which every recipe brings."""
+    """Returns the changes of an option except the batch size, which changes with every recipe."""
     return tuple(change for change in option.changes if change != "batch")
 
 
 def speed(trial: Trial) -> float:
-    """Samples per second, 0 where the trial was not timed."""
+    """Returns the samples per second, or 0 if the trial was not timed."""
     return trial.samples_per_second or 0.0

@@ -1,4 +1,4 @@
-"""Screening: each candidate recipe is analysed, predicted where that is possible."""
+"""Screening: analyzes each candidate recipe, by prediction if possible."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memorymark.advice.advice import Option
-from memorymark.advice.changes import CHANGES, Facts, apply_all
 from memorymark.advice.fitting import facts_of, fitting_changes
 from memorymark.advice.inquiry import Inquiry, named, speed
-from memorymark.analysis import Analysis
-from memorymark.analyzing import analyze_with, least_bytes
+from memorymark.engine.analyze import analyze_with, least_bytes
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
@@ -22,22 +19,25 @@ from memorymark.errors import (
     WorkerLostError,
 )
 from memorymark.events import ignore
-from memorymark.probe import Probe
-from memorymark.request import Request
-from memorymark.trial import Trial
+from memorymark.probe.base import Probe
+from memorymark.question.changes import CHANGES, Facts, apply_all
+from memorymark.question.request import Request
+from memorymark.results.analysis import Analysis
+from memorymark.results.option import Option
+from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
-# In the order in which they are tried; each is kept in the recipe if it gains, and the next is tried on top of it.
+# Tried in this order; a change that gains stays in the recipe, and the next is tried on top of it.
 FASTER = (("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
-# A change that costs something must gain this much to be kept; a free one must only not lose.
+# A change with a cost must gain this much to be kept; a free one must only not lose.
 GAINS, LOSES_NOTHING = 1.02, 0.995
-# What the batch that keeps the effective batch may be slower than the best.
+# Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
 
 
 class Screening:
-    """Looks for recipes that are better than today's, or for such that fit where today's does not."""
+    """Looks for recipes that are faster than today's, or that fit if today's does not."""
 
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry, self._today = inquiry, inquiry.today
@@ -47,14 +47,14 @@ class Screening:
         self._facts: Facts
 
     def options(self) -> tuple[Trial | None, list[Option]]:
-        """Today's training, if it fits, and the options that are better."""
-        self._inquiry.tell("advise", "looking at today's training")
+        """Returns today's training, if it fits, and the options that are better."""
+        self._inquiry.tell("advise", "analyzing today's training")
         try:
             found = self._inquiry.retried(lambda: self._try(()))
         except CannotPredictError:
             if self._inquiry.gpu is None:
                 raise
-            self._inquiry.gpu = None  # what cannot be predicted is run instead, all of it
+            self._inquiry.gpu = None  # run every candidate instead of predicting it
             found = self._inquiry.retried(lambda: self._try(()))
         if found is None:
             return None, self.smaller()
@@ -64,14 +64,14 @@ class Screening:
         return now, options
 
     def smaller(self) -> list[Option]:
-        """Options that fit where today's recipe does not, the least change first; none where they are known already."""
+        """Returns options that fit although today's recipe does not, smallest change first; none if called again."""
         if not self._fits_today:
             return []
         self._fits_today = False
         return list(self._smaller())
 
     def _faster(self, start: Option) -> Iterator[Option]:
-        """Recipes that are faster than the one before, and one that takes less memory."""
+        """Yields recipes that are each faster than the one before, and one that takes less memory."""
         best = start
         for group in FASTER:
             better = best
@@ -79,7 +79,7 @@ class Screening:
                 option = self._option((*named(best), change))
                 if option is None:
                     continue
-                # What a step sees today is worth a little speed.
+                # Keeping today's effective batch is worth a little speed.
                 kept = KEEPS_BATCH if option.effective_batch_size < best.effective_batch_size else 1.0
                 enough = kept * (LOSES_NOTHING if CHANGES[change].level == 0 else GAINS)
                 if option.samples_per_second < enough * best.samples_per_second:
@@ -89,13 +89,13 @@ class Screening:
                 if option.samples_per_second >= kept * LOSES_NOTHING * better.samples_per_second:
                     better = option
             best = better
-        # Where checkpointing was dropped, to add it would be today's way again.
+        # If checkpointing was dropped, adding it would lead back to today's recipe.
         if self._inquiry.info.source == "predicted" and "no_checkpointing" not in named(best):
             option = self._option((*named(best), "checkpointing"))
             yield from [option] if option is not None else []
 
     def _smaller(self) -> Iterator[Option]:
-        """Recipes that fit where today's does not, the least change first."""
+        """Yields recipes that fit although today's does not, smallest change first."""
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self._facts):
             tried[changes] = False
@@ -105,18 +105,18 @@ class Screening:
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True
                 yield option
-        # Cut samples are the last resort; beside a single way that fits, they are an alternative to all of its changes.
+        # Shorter samples are the last resort, and an alternative if only one set of changes fits.
         if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]
             yield from self._shorter(unfit[-1] if unfit else ())
 
     def _is_roomy(self, changes: tuple[str, ...]) -> bool:
-        """Whether there is room for weights and state at least."""
+        """Tells whether at least weights, gradients and optimizer state fit."""
         request = apply_all(self._today, changes, self._facts)
         return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.info.capacity_bytes
 
     def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
-        """The longest samples that fit with some changes made."""
+        """Yields the option with the longest samples that fit with these changes."""
         tokens = self._facts.tokens // 2
         while tokens >= SHORTEST_TOKENS:
             option = self._option((*changes, "shorter"), seq_len=tokens)
@@ -126,12 +126,12 @@ class Screening:
             tokens //= 2
 
     def _option(self, changes: tuple[str, ...], seq_len: int | None = None) -> Option | None:
-        """What some changes lead to; ``None``, and the reason kept, where they lead nowhere."""
+        """Returns the option that some changes lead to; returns ``None`` and records why if they do not help."""
         request = apply_all(self._today, tuple(c for c in changes if c != "shorter"), self._facts)
         if request is None:
             return None
         if least_bytes(request, self._inquiry.info) > self._inquiry.info.capacity_bytes:
-            self._inquiry.refuse(changes, self._why_not(request))
+            self._inquiry.refuse(changes, self._why_not(request), does_not_fit=True)
             return None
         try:
             asked = replace(request, seq_len=seq_len) if seq_len else request
@@ -140,18 +140,18 @@ class Screening:
             self._inquiry.miss(changes, error)
             return None
         except (UsageError, CannotPredictError, WorkerError) as error:
-            self._inquiry.refuse(changes, error.sentence.partition("; drop")[0].rstrip(".") + ".")
+            self._inquiry.refuse(changes, error.reason)
             return None
         except MemoryMarkError:
             raise
-        except Exception as error:  # in this process, what a worker would have crashed with
+        except Exception as error:  # a crash that a worker would have caught
             said = str(error).strip().partition("\n")[0]
             self._inquiry.refuse(changes, f"crashes with {type(error).__name__}: {said}")
             return None
         return found[1] if found else None
 
     def _try(self, changes: tuple[str, ...], request: Request | None = None) -> tuple[Trial | None, Option] | None:
-        """A training at today's batch, if that fits, and at the batch worth using; ``None`` if it does not fit."""
+        """Returns a trial at today's batch, if that fits, and the option at its best batch; ``None`` if none fits."""
         request = request or self._today
         with self._inquiry.opened(self._inquiry.screened(request)) as probe:
             if not changes:
@@ -174,27 +174,27 @@ class Screening:
         return now if now and now.fits else None, option
 
     def _analyzed(self, changes: tuple[str, ...], request: Request, probe: Probe) -> Analysis | None:
-        """What the probe finds of a request; ``None``, and the reason kept, if it does not fit."""
+        """Analyzes a request; returns ``None`` and records why if it does not fit."""
         question = replace(self._inquiry.question, request=request, advise=False)
         try:
             return analyze_with(question, probe, ignore, time.perf_counter())
         except DoesNotFitError:
-            cut = f" with {request.seq_len} tokens." if "shorter" in changes else "."
-            self._inquiry.refuse(changes, self._why_not(request).removesuffix(".") + cut)
+            cut = f" with {request.seq_len} tokens" if "shorter" in changes else ""
+            self._inquiry.refuse(changes, self._why_not(request, cut), does_not_fit=True)
             return None
 
-    def _why_not(self, request: Request) -> str:
+    def _why_not(self, request: Request, cut: str = "") -> str:
         least = least_bytes(request, self._inquiry.info)
         if least > self._inquiry.info.capacity_bytes:
             parts = "the frozen weights" if request.recipe.lora else "weights, gradients and optimizer state"
-            return f"does not fit: {parts} alone take {format_bytes(least)}."
+            return f"does not fit: {parts} alone take {format_bytes(least)}{cut}."
         accumulates = request.recipe.accumulation_steps > 1
-        return f"does not fit even at batch 1{', with gradients that are added up' if accumulates else ''}."
+        return f"does not fit even at batch 1{', with gradient accumulation' if accumulates else ''}{cut}."
 
     def _in_one_batch(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
-        """The option at the batch worth using, or at the effective batch of today."""
+        """Returns the option at its best batch, or at today's effective batch."""
         trial, same = _timed(found, probe, _best(found).batch_size), self._effective_batch
-        # A step that sees what it sees today is worth a little speed; where it is to be made to fit, all of it.
+        # Keeping today's effective batch is worth a little speed, and any speed if today's training does not fit.
         if same < trial.batch_size:
             kept = _timed(found, probe, same)
             if kept.fits and (not self._fits_today or speed(kept) >= KEEPS_BATCH * speed(trial)):
@@ -202,8 +202,8 @@ class Screening:
         return self._option_of(changes, request, found, trial)
 
     def _in_many_batches(self, changes: tuple[str, ...], request: Request) -> Option | None:
-        """The option with gradients added up to the effective batch of today; those of one wait while the next runs."""
-        several = _accumulating(request, 2)  # more of them take no more memory
+        """Returns the option with gradients accumulated up to today's effective batch, which keeps them in memory."""
+        several = _accumulating(request, 2)  # more steps take no more memory
         with self._inquiry.opened(self._inquiry.screened(several)) as probe:
             found = self._analyzed(changes, several, probe)
         if found is None:
@@ -218,7 +218,7 @@ class Screening:
 
     def _option_of(self, changes: tuple[str, ...], request: Request, found: Analysis, trial: Trial) -> Option:
         steps, todays_steps = (one.request.recipe.accumulation_steps for one in (found, self._inquiry.question))
-        now = found.current if steps == todays_steps else None  # else there is nothing to compare it with
+        now = found.current if steps == todays_steps else None  # else they cannot be compared
         return Option(
             changes=changes or ("batch",),
             recipe=replace(request.recipe, compile=self._today.recipe.compile),
@@ -232,15 +232,16 @@ class Screening:
         )
 
     def _know(self, probe: Probe) -> None:
-        """Keeps what today's training tells of the model and the GPU."""
+        """Keeps what the probe of today's training says about the model and the GPU."""
         self._inquiry.info = probe.info
         self._facts = facts_of(probe.info)
 
 
 def split(effective_batch: int, largest: int) -> tuple[int, int]:
-    """A batch and the accumulation steps that make up an effective batch; a larger batch takes no steps.
+    """Returns the batch size and the accumulation steps that make up an effective batch.
 
-    Where no equal parts come near the largest batch, the effective one grows by a few samples.
+    If ``largest`` holds it all, returns that and one step. If no divisor comes close to ``largest``, the effective
+    batch grows by a few samples.
     """
     if largest >= effective_batch:
         return largest, 1
@@ -265,6 +266,6 @@ def _accumulating(request: Request, steps: int) -> Request:
 
 
 def _timed(found: Analysis, probe: Probe, batch_size: int) -> Trial:
-    """The trial at a batch size with its speed, run or predicted now if it was not yet."""
+    """Returns the timed trial at a batch size, measuring or predicting it if that has not happened yet."""
     trial = found.at(batch_size)
     return trial if trial is not None and trial.samples_per_second else probe.measure(batch_size)

@@ -1,43 +1,41 @@
-"""Finds what to ask for instead where a training does not fit; each suggestion is checked by prediction."""
+"""Finds what to ask for instead if a training does not fit; each suggestion is checked by prediction."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-from memorymark.advice.changes import AMPERE, CHANGES, apply_all
 from memorymark.advice.fitting import facts_of, fitting_changes
-from memorymark.analyzing import least_bytes
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu
-from memorymark.devices.here import gpu_here
+from memorymark.devices.resolve import AUTO, for_gpu, gpu_here
+from memorymark.engine.analyze import least_bytes
+from memorymark.engine.search import TrialLog, search_with
+from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
-from memorymark.probe import Probe, ProbeInfo
-from memorymark.probe.local import LocalProbe
-from memorymark.probe.remote import RemoteProbe
-from memorymark.question import Question
-from memorymark.request import Request
-from memorymark.search import NO_LIMIT
-from memorymark.searching import TrialLog, search_with
-from memorymark.site import Site
-from memorymark.suggestion import Suggestion
-from memorymark.target import Target
+from memorymark.probe.base import OpenProbe, Probe
+from memorymark.question.changes import AMPERE, CHANGES, apply_all
+from memorymark.question.limits import NO_LIMIT
+from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.suggestions import Suggestion
 
-# Tracing a step takes seconds, simulating it on another GPU of the same generation a part of one. So many are traced
-# besides the one that does not fit, which the worker still has.
+# Tracing a step takes seconds; simulating it on another GPU of the same generation takes a fraction of one. This many
+# are traced besides the one that does not fit, which the worker still has.
 MOST_TRACES = 4
-# What a change of the recipe is called as an option of a question.
+# The option of a question that makes each change of the recipe.
 OPTIONS = ("precision", "optimizer", "fused", "gradient_checkpointing", "tf32", "lora")
 
 
 def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: OnEvent) -> list[Suggestion] | None:
-    """What fits instead, the best first: a changed recipe here, a larger GPU, or both together.
+    """Returns what fits instead, best first: a changed recipe on the same GPU, a larger GPU, or both.
 
-    ``None`` where nothing can be predicted, because the device is none of the catalog's, or a worker was lost.
+    Returns ``None`` if nothing can be predicted because the device is not in the catalog, or if a worker was lost.
     """
     gpu = _gpu_of(question, error)
     if gpu is None:
@@ -46,7 +44,7 @@ def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: On
     about = question.at_length(lengths[0]) if lengths else question
     try:
         return _Suggesting(about, gpu, error, site, on_event).found()
-    except WorkerLostError:  # a fault is no reason to say that nothing helps
+    except WorkerLostError:  # a lost worker does not mean that nothing helps
         return None
 
 
@@ -67,21 +65,21 @@ class _Suggesting:
         self._traced: set[tuple[Any, ...]] = set()
 
     def found(self) -> list[Suggestion]:
-        """All that was found to fit, the best first."""
-        self._on_event(StageStarted("suggest", "it does not fit; checking what would"))
+        """Returns everything found to fit, best first."""
+        self._on_event(StageStarted("suggest", "does not fit; checking what would"))
         if self._question.all_gpus:
             return _known(self._least_change())
         elsewhere = self._smallest_gpu(())
         here = self._least_change() if not self._question.advise else None  # advice has tried them all
-        if here is not None or (elsewhere is not None and elsewhere.without_cap and not elsewhere.gpu_name):
+        if here is not None or (elsewhere is not None and elsewhere.without_cap and "gpu" not in elsewhere.change):
             return _known(here, elsewhere)
         both = self._both(elsewhere)
         return _known(elsewhere, both)
 
     def _both(self, elsewhere: Suggestion | None) -> Suggestion | None:
-        """The greatest change on the smallest GPU, if that is smaller than the one for today's recipe.
+        """Returns the largest change on the smallest GPU, if that GPU is smaller than the one for today's recipe.
 
-        GPUs from Ampere on are looked at, whose 16-bit precision is bf16.
+        Considers GPUs from Ampere on, which support bf16.
         """
         if self._facts is None:
             return None
@@ -94,7 +92,7 @@ class _Suggesting:
         return None
 
     def _least_change(self) -> Suggestion | None:
-        """The least change that fits the same GPU: whether the greatest does comes first, then the way is halved."""
+        """Returns the smallest change that fits the same GPU: tries the largest first, then bisects."""
         ladder = self._changes(self._capacity_bytes)
         best = None
         while ladder and best is None and not self._is_spent:
@@ -102,7 +100,7 @@ class _Suggesting:
             traced = len(self._traced)
             best = self._check(greatest, [self._gpu], names_gpu=False)
             if best is None and len(self._traced) > traced and "lora" in greatest:
-                break  # it could be traced and is too large, and no other way saves more
+                break  # it was traced and is too large, and no other change saves more
         low, high = 0, len(ladder)
         while best is not None and low < high and not self._is_spent:
             middle = (low + high) // 2
@@ -114,7 +112,7 @@ class _Suggesting:
         return best
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
-        """The smallest GPU of the catalog that a recipe fits; the same one without the caller's cap comes first."""
+        """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first."""
         is_capped = self._today.target.memory_cap_bytes is not None
         least = self._least(changes) if changes else self._needed_bytes
         request = self._changed(changes)
@@ -131,12 +129,12 @@ class _Suggesting:
         return self._check(changes, roomy, names_gpu=True)
 
     def _changes(self, capacity_bytes: float) -> list[tuple[str, ...]]:
-        """Changes that leave room for the weights and what belongs to them at least, the least change first."""
+        """Returns the changes with which at least weights, gradients and optimizer state fit, smallest first."""
         if self._facts is None:
             return []
         possible = fitting_changes(self._today, self._facts)
         if self._question.request.target.gpu is None and importlib.util.find_spec("bitsandbytes") is None:
-            possible = [changes for changes in possible if "adamw8bit" not in changes]  # it is to be run here
+            possible = [changes for changes in possible if "adamw8bit" not in changes]  # it could not run here
         return [changes for changes in possible if self._least(changes) <= capacity_bytes]
 
     def _least(self, changes: tuple[str, ...]) -> float:
@@ -153,30 +151,16 @@ class _Suggesting:
         return len(self._traced) >= MOST_TRACES
 
     def _check(self, changes: tuple[str, ...], gpus: Iterable[GpuEntry], *, names_gpu: bool) -> Suggestion | None:
-        """The first of some GPUs that the training fits with some changes."""
+        """Returns a suggestion for the first of the GPUs that the training fits with these changes."""
         request = self._changed(changes)
         if request is None:
             return None
+        if names_gpu:  # the caller's cap belongs to today's GPU
+            request = replace(request, target=replace(request.target, memory_cap_bytes=None))
         title = ", ".join(CHANGES[change].title for change in changes)
-        cap_bytes = None if names_gpu else request.target.memory_cap_bytes
         try:
-            with ExitStack() as stack:
-                probe: LocalProbe | RemoteProbe | None = None
-                for gpu in gpus:
-                    key = _trace_key(request, gpu)
-                    if self._is_spent and key not in (self._already, *self._traced):
-                        return None
-                    where = " on the ".join(filter(None, (title, gpu.name)))
-                    self._on_event(StageStarted("suggest", f"checking {where}"))
-                    if probe is None:
-                        target = Target(gpu=gpu.id, memory_cap_bytes=cap_bytes)
-                        opened = self._site.open(replace(request, target=target), predict_without_gpu=True)
-                        stack.enter_context(opened)
-                        probe = opened
-                    else:
-                        probe.retarget(gpu.id)
-                    self._traced |= {key} - {self._already}
-                    self._know(probe.info)
+            with closing(self._predicted_on(gpus, request, title)) as places:
+                for gpu, probe in places:
                     found = self._largest(probe)
                     if found is not None:
                         return self._suggestion(request, title, gpu if names_gpu else None, *found)
@@ -187,15 +171,36 @@ class _Suggesting:
         except Exception:
             if self._site.workload is None:
                 raise
-            return None  # in this process, what a worker would have crashed with
+            return None  # a crash that a worker would have caught
         return None
+
+    def _predicted_on(
+        self, gpus: Iterable[GpuEntry], request: Request, title: str
+    ) -> Generator[tuple[GpuEntry, OpenProbe], None, None]:
+        """Yields the probe of a request on one GPU after the other, until the traces are used up."""
+        with ExitStack() as stack:
+            probe: OpenProbe | None = None
+            for gpu in gpus:
+                key = _trace_key(request, gpu)
+                if self._is_spent and key not in (self._already, *self._traced):
+                    return
+                where = " on the ".join(filter(None, (title, gpu.name)))
+                self._on_event(StageStarted("suggest", f"checking {where}"))
+                if probe is None:
+                    asked = replace(request, target=for_gpu(request.target, gpu))
+                    probe = stack.enter_context(self._site.open(asked, predict_without_gpu=True))
+                else:
+                    probe.retarget(gpu.id)
+                self._traced |= {key} - {self._already}
+                self._know(probe.info)
+                yield gpu, probe
 
     def _know(self, info: ProbeInfo) -> None:
         if self._info is None:
             self._info, self._facts = info, facts_of(info)
 
     def _largest(self, probe: Probe) -> tuple[int, int, int] | None:
-        """The largest batch, what the GPU holds then and has in all; ``None`` if no batch keeps the margin."""
+        """Returns the largest batch, the bytes it holds and the GPU's total; ``None`` if no batch keeps the margin."""
         found = search_with(probe, self._question.max_batch or NO_LIMIT, TrialLog(ignore))
         safe_bytes = (1 - self._question.margin) * probe.info.capacity_bytes
         fitting = [trial for trial in found.trials if trial.fits]
@@ -216,8 +221,8 @@ class _Suggesting:
         without_cap = gpu is not None and asked.target.memory_cap_bytes is not None
         if gpu is not None and is_other:
             change["gpu"] = gpu.id
-            if asked.target.device != "auto":
-                change["device"] = "auto"
+            if asked.target.device != AUTO:
+                change["device"] = AUTO
         if without_cap:
             change["memory_gib"] = None
         return Suggestion(
@@ -232,7 +237,7 @@ class _Suggesting:
 
 
 def _gpu_of(question: Question, error: DoesNotFitError) -> GpuEntry | None:
-    """The GPU of the catalog that the training does not fit."""
+    """Returns the catalog's entry for the GPU that the training does not fit."""
     if question.all_gpus:
         return max(all_gpus(), key=lambda gpu: gpu.usable_bytes)
     if question.request.target.gpu is not None:
@@ -243,13 +248,12 @@ def _gpu_of(question: Question, error: DoesNotFitError) -> GpuEntry | None:
 
 
 def _predicted(request: Request, gpu: GpuEntry) -> Request:
-    """The request as it is predicted; what torch.compile changes nobody can predict."""
-    target = Target(gpu=gpu.id, memory_cap_bytes=request.target.memory_cap_bytes)
-    return replace(request, target=target, recipe=replace(request.recipe, compile=False))
+    """Returns the request to predict, without torch.compile, whose effect cannot be predicted."""
+    return replace(request, target=for_gpu(request.target, gpu), recipe=replace(request.recipe, compile=False))
 
 
 def _trace_key(request: Request, gpu: GpuEntry) -> tuple[Any, ...]:
-    """The same for what one trace serves: a recipe, on GPUs of one generation."""
+    """Returns a key that is equal for requests that share a trace: one recipe on GPUs of one generation."""
     return request.recipe, gpu.has_bf16, gpu.capability[0] in (9, 10)
 
 

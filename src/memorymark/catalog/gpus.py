@@ -5,20 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from memorymark.checks.nearest import MOST_NAMED, did_you_mean, letters, nearest
+from memorymark.checks.types import shown
+from memorymark.documents import LEFT_OUT, Document, Record, in_document
 from memorymark.errors import UsageError
-from memorymark.nearest import MOST_NAMED, did_you_mean, letters, nearest
-from memorymark.type_checks import shown
+from memorymark.messages import Message
+from memorymark.suggestions import meant
 from memorymark.units import GIGA, MIB, TERA
 
 
 @dataclass(frozen=True)
-class Price:
-    """What one GPU costs for an hour, from whom and as of when."""
+class Price(Record):
+    """The price of one GPU for an hour, with its provider and date."""
 
     usd_per_hour: float
     provider: str
@@ -29,32 +31,28 @@ class Price:
         """``$1.29/h, lambda, 2026-08-03``."""
         return ", ".join(part for part in (f"${self.usd_per_hour:.2f}/h", self.provider, self.as_of) if part)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The price as JSON types."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class GpuEntry:
+class GpuEntry(Document):
     """One GPU model.
 
-    ``memory_bytes`` is the total its driver reports, ``torch_memory_bytes`` what torch sees of it, ``context_bytes``
-    what the CUDA context takes of that: the least, the usual and the most. Rates are those of the datasheet without
-    sparsity, in operations and bytes a second; ``prices`` are oldest first.
+    ``memory_bytes`` is the total that the driver reports, ``torch_memory_bytes`` what torch sees of it,
+    ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
+    datasheet, without sparsity, in operations and bytes per second; ``prices`` are oldest first.
     """
 
     id: str
     name: str
-    matches: tuple[str, ...]
-    memory_bytes: int
-    torch_memory_bytes: int
-    context_bytes: tuple[int, int, int]
+    matches: tuple[str, ...] = field(metadata=LEFT_OUT)
+    memory_bytes: int = field(metadata=LEFT_OUT)
+    torch_memory_bytes: int = field(metadata=LEFT_OUT)
+    context_bytes: tuple[int, int, int] = field(metadata=LEFT_OUT)
     compute_capability: str
-    multiprocessors: int
-    fp32_flops: float
-    tf32_flops: float
-    half_flops: float
-    bytes_per_second: float
+    multiprocessors: int = field(metadata=LEFT_OUT)
+    fp32_flops: float = field(metadata=LEFT_OUT)
+    tf32_flops: float = field(metadata=LEFT_OUT)
+    half_flops: float = field(metadata=LEFT_OUT)
+    bytes_per_second: float = field(metadata=LEFT_OUT)
     prices: tuple[Price, ...]
 
     @property
@@ -65,35 +63,31 @@ class GpuEntry:
 
     @property
     def has_bf16(self) -> bool:
-        """Whether it has units for bf16 and TF32, as from Ampere on."""
+        """Whether it supports bf16 and TF32, as GPUs since Ampere do."""
         return self.capability >= (8, 0)
 
     @property
     def usable_bytes(self) -> int:
-        """What the caching allocator can take: what torch sees, less the usual context."""
+        """The memory that the caching allocator can use: what torch sees, less the usual context."""
         return self.torch_memory_bytes - self.context_bytes[1]
 
     @property
+    @in_document(name="memory_bytes")
+    def listed_memory_bytes(self) -> int:
+        """The memory that programs see, as in all results."""
+        return self.torch_memory_bytes
+
+    @property
+    @in_document
     def price(self) -> Price | None:
-        """The price savings are computed with: the cheapest provider's latest, so that they err on the low side."""
+        """The price for computing savings: the cheapest provider's latest, so that savings are not overstated."""
         latest = {price.provider: price for price in self.prices}
         return min(latest.values(), key=lambda price: price.usd_per_hour, default=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON types; its memory is what programs see of it, as in every answer."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "memory_bytes": self.torch_memory_bytes,
-            "compute_capability": self.compute_capability,
-            "price": self.price.to_dict() if self.price else None,
-            "prices": [price.to_dict() for price in self.prices],
-        }
 
 
 @cache
 def all_gpus() -> tuple[GpuEntry, ...]:
-    """Every GPU of the catalog."""
+    """Returns every GPU of the catalog."""
     folder = Path(__file__).parent
     prices: dict[str, list[Price]] = {}
     rows = csv.DictReader((folder / "prices.csv").read_text(encoding="utf-8").splitlines())
@@ -120,10 +114,15 @@ def all_gpus() -> tuple[GpuEntry, ...]:
     )
 
 
-def match_gpu(device_name: str) -> GpuEntry | None:
-    """The catalog's entry for a name as the driver gives it, such as ``NVIDIA A100-SXM4-40GB``.
+def gpu_with_id(gpu_id: str | None) -> GpuEntry | None:
+    """Returns the GPU with this id, or ``None``."""
+    return next((gpu for gpu in all_gpus() if gpu.id == gpu_id), None)
 
-    A slice of a GPU (MIG, vGPU) or a namesake (for laptops, for export) has another memory and another price.
+
+def match_gpu(device_name: str) -> GpuEntry | None:
+    """Returns the catalog's entry for a name from the driver, such as ``NVIDIA A100-SXM4-40GB``, or ``None``.
+
+    Slices of a GPU (MIG, vGPU) and variants (laptop, export) do not match: their memory and prices differ.
     """
     if any(word in device_name.split() for word in ("MIG", "Laptop", "D")):
         return None
@@ -134,7 +133,7 @@ def match_gpu(device_name: str) -> GpuEntry | None:
 
 
 def find_gpu(name: str) -> GpuEntry:
-    """The GPU called ``name``: its id, or its name as the driver or a shop gives it."""
+    """Returns the GPU with this id or name, as drivers and shops write it; raises with suggestions if unknown."""
     wanted = name.strip().lower()
     by_name = {key.lower(): gpu for gpu in all_gpus() for key in (gpu.id, gpu.name, gpu.name.removeprefix("NVIDIA "))}
     found = (
@@ -147,6 +146,13 @@ def find_gpu(name: str) -> GpuEntry:
     bare = wanted.removeprefix("nvidia").strip()
     more, less = bare.replace(" ", ""), bare.replace(" ", "-")
     near = [gpu.id for gpu in all_gpus() if (more and gpu.id.startswith(more)) or less.startswith(f"{gpu.id}-")]
-    near = near or nearest(bare, {key: gpu.id for key, gpu in by_name.items()})
-    hint = did_you_mean(near[:MOST_NAMED]) or "try a10, h100 or rtx4090. "
-    raise UsageError(f"unknown GPU {shown(name)}: {hint}`memorymark gpus` lists all.")
+    near = (near or nearest(bare, {key: gpu.id for key, gpu in by_name.items()}))[:MOST_NAMED]
+    hint = did_you_mean(near) or "try a10, h100 or rtx4090. "
+    raise UsageError(
+        Message("unknown GPU {name}: {hint}{list.gpus} lists all.", name=shown(name), hint=hint),
+        code="unknown_gpu",
+        field="gpu",
+        given=name,
+        allowed=[gpu.id for gpu in all_gpus()],
+        proposals=meant("gpu", near),
+    )

@@ -5,43 +5,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memorymark.catalog.tasks import TASKS, SampleUnit
+from memorymark.checks.nearest import did_you_mean, letters, nearest
+from memorymark.checks.types import shown
+from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.errors import UsageError
-from memorymark.models.tasks import TASKS
-from memorymark.nearest import did_you_mean, letters, nearest
-from memorymark.type_checks import shown
+from memorymark.messages import Message
+from memorymark.suggestions import meant
 
 FOLDER = Path(__file__).parent / "architectures"
 # The order of listings.
 FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
 
 EXAMPLES = ("bert", "gpt2", "resnet")
-LISTED = (
-    "id",
-    "name",
-    "description",
-    "type",
-    "huggingface_id",
-    "parameters",
-    "task",
-    "sample_unit",
-    "sample_size",
-    "max_sample_size",
-)
 
-# How a model may be written that is not spelled exactly as in the catalog: no path, no Hugging Face id.
+# Loose spellings of a catalog name; excludes paths and Hugging Face ids.
 LOOSE = re.compile(r"[A-Za-z0-9][\w .-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class ModelEntry:
+class ModelEntry(Document):
     """One model: the facts of its config, and the shape of the sample it is trained on by default.
 
-    ``sample_size`` is in what samples of the task are counted in first: tokens, pixels of a side, or seconds.
+    ``sample_size`` is in the task's first unit: tokens, pixels per side, or seconds.
     """
 
     id: str
@@ -50,33 +41,30 @@ class ModelEntry:
     type: str
     huggingface_id: str
     parameters: int
-    family: str
+    family: str = field(metadata=LEFT_OUT)
     task: str
-    config: dict[str, Any]
-    small_config: dict[str, Any]
+    config: dict[str, Any] = field(metadata=LEFT_OUT)
+    small_config: dict[str, Any] = field(metadata=LEFT_OUT)
     sample_size: int
     max_sample_size: int
 
     @property
-    def sample_unit(self) -> str:
+    @in_document
+    def sample_unit(self) -> SampleUnit:
         """What ``sample_size`` counts."""
-        return TASKS[self.task].units[0]
-
-    def to_dict(self) -> dict[str, Any]:
-        """What the listings show of it."""
-        return {key: getattr(self, key) for key in LISTED}
+        return TASKS[self.task].sample_unit
 
 
 @cache
 def all_models() -> tuple[ModelEntry, ...]:
-    """Every model of the catalog."""
+    """Returns every model of the catalog."""
     texts = ((FOLDER / f"{name}.json").read_text(encoding="utf-8") for name in FILES)
     return tuple(ModelEntry(**facts) for text in texts for facts in json.loads(text))
 
 
 @cache
 def _by_name() -> dict[str, ModelEntry]:
-    """Entries by id and by Hugging Face id; where two share the latter, the first has it."""
+    """Returns entries by id and by Hugging Face id; if two entries share the latter, the first wins."""
     found = {entry.id: entry for entry in all_models()}
     for entry in all_models():
         found.setdefault(entry.huggingface_id.lower(), entry)
@@ -85,7 +73,7 @@ def _by_name() -> dict[str, ModelEntry]:
 
 @cache
 def _by_letters() -> dict[str, ModelEntry]:
-    """Entries by the letters of their ids, and of their names on Hugging Face: resnet50, bert_base_uncased, GPT-2."""
+    """Returns entries by the letters of their ids and Hugging Face names: resnet50, bert_base_uncased, GPT-2."""
     found: dict[str, ModelEntry] = {}
     for name, entry in _by_name().items():
         found.setdefault(letters(name.rpartition("/")[2]), entry)
@@ -93,31 +81,39 @@ def _by_letters() -> dict[str, ModelEntry]:
 
 
 def known_model(name: str) -> ModelEntry | None:
-    """The model called ``name``, its short id or its Hugging Face id; ``None`` if the catalog has none.
+    """Returns the model with this id or Hugging Face id, or ``None`` if the catalog has none.
 
-    Case and signs do not matter, nor does who has it on Hugging Face: ``resnet50`` is ``microsoft/resnet-50``.
+    Ignores case, punctuation and the owner on Hugging Face: ``resnet50`` is ``microsoft/resnet-50``.
     """
     text = name.strip().lower()
     return _by_name().get(text) or (_by_letters().get(letters(text)) if LOOSE.fullmatch(text) else None)
 
 
 def find_model(name: str, others: Iterable[str] = ()) -> ModelEntry:
-    """The same, but a name that is not there is an error that says what may have been meant.
+    """Returns the model with this name; raises with suggestions if the catalog has none.
 
-    ``others`` are names that mean a model and are not of the catalog.
+    ``others`` are names of models outside the catalog, which may be suggested too.
     """
     entry = known_model(name)
     if entry is not None:
         return entry
     named = {key.rpartition("/")[2]: entry.id for key, entry in _by_name().items()}
-    hint = did_you_mean(nearest(name, {**{other: other for other in others}, **named})) or f"try {some_models()}. "
+    near = nearest(name, {**{other: other for other in others}, **named})
     raise UsageError(
-        f"unknown model {shown(name)}: {hint}`memorymark models` lists all; or give a Hugging Face id (org/name), "
-        "a folder (./folder) or a function of yours (file.py:function)."
+        Message(
+            "unknown model {name}: {hint}{list.models} lists all; or give a Hugging Face id (org/name), a folder "
+            "(./folder) or your own function (file.py:function).",
+            name=shown(name),
+            hint=did_you_mean(near) or f"try {some_models()}. ",
+        ),
+        code="unknown_model",
+        field="model",
+        given=name,
+        proposals=meant("model", near),
     )
 
 
 def some_models() -> str:
-    """A few ids as examples."""
+    """Returns a few ids as examples."""
     first, second, third = (entry.id for entry in all_models() if entry.id in EXAMPLES)
     return f"{first}, {second} or {third}"

@@ -1,4 +1,4 @@
-"""What the measuring probe needs of a device."""
+"""The interface of a device, as the measuring probe uses it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import torch
 
-    from memorymark.prediction.allocator import Segment
-    from memorymark.trace import Phase, Trace
+    from memorymark.devices.allocations import Phase, Trace
+    from memorymark.devices.allocator_settings import AllocatorKind
+    from memorymark.devices.segments import Segment
 
 
 @dataclass(frozen=True)
 class MemoryReading:
     """The allocator's counters since the last reset.
 
-    ``requested_bytes`` is what tensors asked for; the blocks that they got, which ``allocated_bytes`` counts, may be
-    larger, one time more than another.
+    ``requested_bytes`` counts the bytes of the tensors, ``allocated_bytes`` those of their blocks, which may be larger
+    by an amount that varies.
     """
 
     requested_bytes: int
@@ -31,13 +32,13 @@ class MemoryReading:
 
 
 class Recorder(Protocol):
-    """Writes down one step's allocations."""
+    """Records the allocations of one step."""
 
     def mark(self, phase: Phase) -> None:
-        """A phase of the step has just ended."""
+        """Marks the end of a phase."""
 
     def finish(self) -> Trace:
-        """Stops, and gives what was recorded."""
+        """Stops recording and returns the trace."""
 
 
 class Device(Protocol):
@@ -54,49 +55,56 @@ class Device(Protocol):
         """The cap in force, if any."""
 
     def cap(self, cap_bytes: int) -> None:
-        """Lets the allocator take no more than this."""
+        """Limits what the allocator may take."""
+
+    @property
+    def allocator(self) -> AllocatorKind:
+        """How its allocator works now; ``layout`` tells whether that can be modelled."""
+
+    def use_allocator(self, kind: AllocatorKind) -> None:
+        """Sets how the allocator works from here on; memory that it already holds stays as it is."""
 
     def capacity_bytes(self) -> int:
-        """The most the allocator can hold now: the cap, or what is free and its own."""
+        """Returns the most the allocator can hold now: the cap, or what is free plus what it already holds."""
 
     def counting(self) -> AbstractContextManager[None]:
-        """Inside it, memory is counted."""
+        """Counts memory inside the context."""
 
     def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Counts tensors that may have been there before the counting, as if they had been made in it."""
+        """Counts tensors as if they had been made inside ``counting``."""
 
     def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A batch's tensor as it is after its way to the device: a copy, if it was there before the counting."""
+        """Returns a batch's tensor as it arrives on the device: as a copy, if it existed before ``counting``."""
 
     def reset(self) -> None:
-        """Gives cached memory back and starts the peaks anew."""
+        """Frees cached memory and resets the peaks."""
 
     def start_over(self) -> None:
-        """As ``reset``, and gives back what libraries keep from step to step: as before the first one."""
+        """Like ``reset``, and also frees what libraries keep between steps, as before the first step."""
 
     def reset_peaks(self) -> None:
-        """Starts the peaks anew from what is allocated now."""
+        """Resets the peaks to what is allocated now."""
 
     def reading(self) -> MemoryReading:
-        """The counters now."""
+        """Returns the counters."""
 
     def held_bytes(self) -> int:
-        """All that the device holds now, by whomever."""
+        """Returns all memory in use on the device, by any process."""
 
     def layout(self) -> list[Segment] | None:
-        """How the allocator's memory lies now; ``None`` if it is not one that can be modelled."""
+        """Returns the allocator's segments; ``None`` if this allocator cannot be modelled."""
 
     def scratch_limit_bytes(self) -> int | None:
-        """What the scratch space of a reduction cannot exceed; ``None`` if that is not known."""
+        """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""
 
     def record(self) -> Recorder:
-        """Starts writing down allocations."""
+        """Starts recording allocations."""
 
     def block_of(self, tensor: torch.Tensor) -> Hashable:
-        """The key under which a trace knows the memory behind a tensor."""
+        """Returns the key of the tensor's memory in a trace."""
 
     def synchronize(self) -> None:
-        """Waits until everything asked of the device is done."""
+        """Waits until the device has finished its work."""
 
     def time_steps(self, step: Callable[[], None], count: int) -> list[float]:
-        """The device's seconds for each of ``count`` steps run back to back."""
+        """Returns the device's seconds for each of ``count`` steps run back to back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
@@ -14,19 +13,22 @@ from typing import Any
 import torch
 
 from memorymark.devices import nvml
+from memorymark.devices.allocations import Phase, Trace
+from memorymark.devices.allocator_settings import AllocatorKind, allocator_in_force, use_allocator
 from memorymark.devices.base import MemoryReading
-from memorymark.prediction.allocator import ALLOCATOR_SETTINGS, Segment
-from memorymark.trace import Phase, Trace
+from memorymark.devices.segments import Segment
+from memorymark.errors import UsageError
+from memorymark.messages import Message
 
-# A phase's end is written into the allocator's history as a request of an odd size that no kernel makes.
+# The end of a phase is marked in the allocator's history by a request of an odd size that no kernel makes.
 MARK_BYTES = 509
-# What torch's reductions take for themselves at most, for each thread that the GPU runs at once.
+# The most scratch space that torch's reductions take for each concurrent GPU thread.
 SCRATCH_BYTES_PER_THREAD = 512
 
 
 @cache
 def _others_bytes(index: int) -> int:
-    """What others held when this process first asked; once it has used CUDA, its own cannot be told from theirs."""
+    """Returns what other processes held at the first call; once this one uses CUDA, the two cannot be told apart."""
     return 0 if torch.cuda.is_initialized() else nvml.used_bytes(index) or 0
 
 
@@ -44,53 +46,70 @@ class CudaDevice:
         self.cap_bytes: int | None = None
 
     def cap(self, cap_bytes: int) -> None:
-        """Lets the caching allocator take no more than this; the CUDA context comes on top."""
+        """Limits what the caching allocator may take; the CUDA context comes on top."""
         torch.cuda.set_per_process_memory_fraction(cap_bytes / self.total_bytes, self.torch_device)
         self.cap_bytes = cap_bytes
 
+    @property
+    def allocator(self) -> AllocatorKind:
+        """How the allocator works now; ``default`` if its settings are not modelled."""
+        return allocator_in_force() or "default"
+
+    def use_allocator(self, kind: AllocatorKind) -> None:
+        """Sets the allocator of this process; raises ``UsageError`` if torch does not support that here."""
+        use_allocator(kind)
+        if kind == "expandable" and not expands_segments():
+            use_allocator("default")
+            cannot = Message("torch cannot expand segments on this platform; drop {allocator}.")
+            raise UsageError(cannot, field="allocator", given=kind)
+
     def capacity_bytes(self) -> int:
-        """What is free and what is already reserved, or the cap if that is less."""
+        """Returns what is free plus what is already reserved, or the cap if that is less."""
         free, _ = torch.cuda.mem_get_info(self.torch_device)
         obtainable = free + torch.cuda.memory_reserved(self.torch_device)
         return obtainable if self.cap_bytes is None else min(obtainable, self.cap_bytes)
 
     def counting(self) -> AbstractContextManager[None]:
-        """The allocator always counts."""
+        """Does nothing: the allocator always counts."""
         return nullcontext()
 
     def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
-        """The allocator has counted them."""
+        """Does nothing: the allocator has counted them."""
 
     def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What lies on the device was copied there, or is counted with all that it is a part of."""
+        """Returns the tensor itself: the allocator has counted it, or the tensor that it is a view of."""
         return tensor
 
     def reset(self) -> None:
-        """Returns cached segments to the device and starts the peaks anew."""
+        """Returns cached segments to the device and resets the peaks."""
         torch.cuda.empty_cache()
         self.reset_peaks()
 
     def start_over(self) -> None:
-        """Returns cuBLAS's workspaces too, which lie elsewhere if they are asked for in the midst of a step."""
+        """Also frees cuBLAS's workspaces, whose place in memory depends on when in a step they are allocated."""
         torch._C._cuda_clearCublasWorkspaces()
         self.reset()
 
     def reset_peaks(self) -> None:
-        """Starts the peaks anew."""
+        """Resets the peaks."""
         torch.cuda.reset_peak_memory_stats(self.torch_device)
 
     def reading(self) -> MemoryReading:
-        """The allocator's counters."""
+        """Returns the allocator's counters."""
         return read_memory(self.torch_device)
 
     def held_bytes(self) -> int:
-        """What the driver has handed out: the context, cached segments and other processes."""
+        """Returns what the driver has handed out: to the context, to cached segments and to other processes."""
         free, total = torch.cuda.mem_get_info(self.torch_device)
         return total - free
 
     def layout(self) -> list[Segment] | None:
-        """The allocator's segments, as long as it works in its default way."""
-        if any(os.environ.get(name) for name in ALLOCATOR_SETTINGS):
+        """Returns the allocator's segments; ``None`` unless all are of the kind that it makes now."""
+        kind = allocator_in_force()
+        if kind is None:
+            return None
+        found = [segment for segment in torch.cuda.memory_snapshot() if segment["device"] == self.torch_device.index]
+        if any(segment["is_expandable"] != (kind == "expandable") for segment in found):
             return None
         return [
             Segment(
@@ -98,12 +117,11 @@ class CudaDevice:
                 small=segment["segment_type"] == "small",
                 blocks=tuple((block["size"], block["state"] != "inactive") for block in segment["blocks"]),
             )
-            for segment in torch.cuda.memory_snapshot()
-            if segment["device"] == self.torch_device.index
+            for segment in found
         ]
 
     def scratch_limit_bytes(self) -> int | None:
-        """What the scratch space of a reduction cannot exceed."""
+        """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""
         return scratch_limit_bytes(self.torch_device)
 
     def record(self) -> CudaRecorder:
@@ -119,7 +137,7 @@ class CudaDevice:
         torch.cuda.synchronize(self.torch_device)
 
     def time_steps(self, step: Callable[[], None], count: int) -> list[float]:
-        """Seconds between CUDA events; the host waits only at the end, so it launches ahead as a real loop does."""
+        """Times steps by CUDA events; the host waits only at the end, so it launches ahead as a real loop does."""
         events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
         events[0].record()
         for event in events[1:]:
@@ -127,6 +145,13 @@ class CudaDevice:
             event.record()
         events[-1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+
+
+def expands_segments() -> bool:
+    """Tells whether the allocator supports ``expandable_segments:True``; not every platform and backend does."""
+    if torch.cuda.get_allocator_backend() != "native":
+        return False
+    return bool(torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"])
 
 
 def read_memory(device: torch.device) -> MemoryReading:
@@ -144,7 +169,7 @@ def read_memory(device: torch.device) -> MemoryReading:
 
 
 def scratch_limit_bytes(device: torch.device) -> int | None:
-    """What the scratch space of a reduction cannot exceed, if torch knows the GPU well enough."""
+    """Returns the upper limit of a reduction's scratch space; ``None`` if torch does not know enough of the GPU."""
     properties = torch.cuda.get_device_properties(device)
     threads = getattr(properties, "max_threads_per_multi_processor", None)
     return None if threads is None else properties.multi_processor_count * threads * SCRATCH_BYTES_PER_THREAD
@@ -187,7 +212,7 @@ class CudaRecorder:
         marks: set[int] = set()
         for entry in history:
             action, address, requested = entry["action"], entry.get("addr", 0), entry["size"]
-            # Whoever is watched may ask for as many bytes as a mark takes, so its place counts too.
+            # The watched program may request the size of a mark too, so a mark's position counts as well.
             is_mark = requested == MARK_BYTES and bool(self._marks) and address == self._marks[0][1]
             if action == "alloc" and is_mark:
                 marks.add(address)

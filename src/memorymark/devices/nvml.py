@@ -1,4 +1,4 @@
-"""What the driver says of a GPU, asked without starting CUDA."""
+"""Asks the driver about GPUs without starting CUDA."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ class GpuState:
 
 @dataclass(frozen=True)
 class Utilization:
-    """``busy`` is the part of the time in which some kernel ran, ``power`` that of the power limit which was drawn."""
+    """``busy`` is the fraction of time in which a kernel ran, ``power`` the fraction of the power limit drawn."""
 
     busy: float
     power: float | None
 
 
 def gpus() -> list[GpuState]:
-    """The GPUs that CUDA would show, in CUDA's order; none where there is no driver."""
+    """Returns the GPUs that CUDA would show, in CUDA's order; empty without a driver."""
     with _session() as nvml:
         if nvml is None:
             return []
         try:
             return [_state(nvml, handle) for handle in _visible_handles(nvml)]
-        except nvml.NVMLError:  # a part of a GPU, or one in a virtual machine, may not say
+        except nvml.NVMLError:  # a MIG slice, or a GPU in a virtual machine, may not tell
             return []
 
 
 def used_bytes(index: int) -> int | None:
-    """What the GPU with this CUDA index holds now, for all processes; ``None`` if the driver does not say."""
+    """Returns the memory in use on the GPU with this CUDA index, by all processes; ``None`` if unknown."""
     states = gpus()
     return states[index].used_bytes if index < len(states) else None
 
 
 class UtilizationMeter:
-    """How busy a GPU is, asked again and again; use as a context manager."""
+    """Samples how busy a GPU is; use as a context manager."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -64,7 +64,7 @@ class UtilizationMeter:
         self._stack.close()
 
     def sample(self) -> Utilization | None:
-        """The last moments' utilization; ``None`` where the driver does not say."""
+        """Returns the utilization of the last moments; ``None`` if the driver does not tell."""
         if self._handle is None:
             return None
         try:
@@ -85,7 +85,7 @@ def _session() -> Iterator[Any]:
         import pynvml
 
         pynvml.nvmlInit()
-    except Exception:  # no package, no driver, no permission: all mean that nobody can be asked
+    except Exception:  # no package, no driver or no permission: the driver cannot be asked
         yield None
         return
     try:
@@ -109,7 +109,7 @@ def _visible_handles(nvml: Any) -> list[Any]:
 
 
 def _in_cudas_order(nvml: Any) -> list[Any]:
-    """By their place on the bus where the environment says so, else the fastest first."""
+    """Returns the GPUs by bus position if the environment asks for that, else the fastest first."""
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
     if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return handles
@@ -120,12 +120,12 @@ def _in_cudas_order(nvml: Any) -> list[Any]:
 
     try:
         return sorted(handles, key=speed, reverse=True)
-    except (nvml.NVMLError, AttributeError):  # an old driver, or part of a GPU, may not say
+    except (nvml.NVMLError, AttributeError):  # an old driver, or a MIG slice, may not tell
         return handles
 
 
 def _named(nvml: Any, name: str, handles: list[Any]) -> Any:
-    """A GPU by its number, or by the start of its UUID; a part of one by its whole UUID."""
+    """Finds a GPU by its number or the start of its UUID, or a MIG slice by its whole UUID."""
     if name.isdigit():
         return handles[int(name)]
     begins = [handle for handle in handles if nvml.nvmlDeviceGetUUID(handle).startswith(name)]
@@ -134,7 +134,7 @@ def _named(nvml: Any, name: str, handles: list[Any]) -> Any:
 
 def _state(nvml: Any, handle: Any) -> GpuState:
     try:
-        # Version 2 keeps what the driver reserves for itself apart from what processes use.
+        # Version 2 separates what the driver reserves for itself from what processes use.
         memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
     except (nvml.NVMLError, AttributeError):
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)

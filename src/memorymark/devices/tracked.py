@@ -13,19 +13,22 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from memorymark.devices.allocations import Phase, Trace
+from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.base import MemoryReading
-from memorymark.storages import StorageNumbers, dense_parts
-from memorymark.trace import Phase, Trace
+from memorymark.devices.storages import StorageNumbers, dense_parts
+from memorymark.errors import UsageError
+from memorymark.messages import Message
 from memorymark.units import GIB, format_bytes
 
-# Gives back its argument, though that is new: torch.tensor() ends with it.
+# Returns its argument, though that is new: torch.tensor() ends with it.
 LIFT_FRESH = torch.ops.aten.lift_fresh.default
 
 
 class TensorTracker(TorchDispatchMode):
-    """Counts the bytes of every storage an operation makes, until that storage dies.
+    """Counts the bytes of every storage an operation makes, until that storage is freed.
 
-    What was there before, such as a data set of which a batch is a view, counts only if it is adopted.
+    Storages from before, such as a data set that a batch is a view of, count only if they are adopted.
     """
 
     def __init__(self, device_type: str) -> None:
@@ -42,12 +45,12 @@ class TensorTracker(TorchDispatchMode):
         """Runs the operation and counts what it made."""
         result = func(*args, **(kwargs or {}))
         for storage in self._storages(result):
-            if _gives_new_tensors(func) or self.serial_of(storage) is not None:  # what is known may have been resized
+            if _gives_new_tensors(func) or self.serial_of(storage) is not None:  # a known storage may have been resized
                 self._count(storage)
         return result
 
     def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Counts tensors, whoever made them."""
+        """Counts tensors, wherever they were made."""
         for storage in self._storages(list(tensors)):
             self._count(storage)
 
@@ -94,7 +97,7 @@ class TensorTracker(TorchDispatchMode):
 
 @cache
 def _gives_new_tensors(operation: Any) -> bool:
-    """Whether its results are neither its arguments nor views of them."""
+    """Tells whether an operation's results are neither its arguments nor views of them."""
     return operation is LIFT_FRESH or not any(result.alias_info for result in operation._schema.returns)
 
 
@@ -105,6 +108,7 @@ class TrackedDevice:
     name: str
     total_bytes: int
     other_processes_bytes = 0
+    allocator: AllocatorKind = "default"
 
     def __init__(self) -> None:
         self.torch_device = torch.device(self.kind)
@@ -114,6 +118,12 @@ class TrackedDevice:
     def cap_bytes(self) -> int | None:
         """The cap in force."""
         return self._tracker.cap_bytes
+
+    def use_allocator(self, kind: AllocatorKind) -> None:
+        """Raises ``UsageError`` for anything that only a caching allocator can do."""
+        if kind != "default":
+            wants = Message("expandable segments need a CUDA GPU; use one, or drop {allocator}.")
+            raise UsageError(wants, field="allocator", given=kind)
 
     def cap(self, cap_bytes: int) -> None:
         """Raises torch.OutOfMemoryError when the counted bytes would pass this."""
@@ -125,16 +135,16 @@ class TrackedDevice:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Inside it, every new tensor is counted."""
+        """Counts every new tensor inside the context."""
         with self._tracker:
             yield
 
     def adopt(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Counts those that nothing has counted yet."""
+        """Counts the tensors that are not counted yet."""
         self._tracker.adopt(tensors)
 
     def arrived(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A copy if nothing has counted the tensor yet."""
+        """Returns a copy if the tensor is not counted yet."""
         return tensor if self._tracker.has_counted(tensor) else tensor.clone()
 
     def reset(self) -> None:
@@ -142,11 +152,11 @@ class TrackedDevice:
         self.reset_peaks()
 
     def start_over(self) -> None:
-        """No library keeps anything that is counted."""
+        """Does nothing: no library keeps memory that is counted."""
         self.reset()
 
     def reset_peaks(self) -> None:
-        """Starts the peaks anew from what is allocated now."""
+        """Resets the peaks to what is allocated now."""
         self._tracker.peak_bytes = self._tracker.allocated_bytes
 
     def reading(self) -> MemoryReading:
@@ -155,17 +165,17 @@ class TrackedDevice:
         return MemoryReading(now, now, now, peak, peak, allocator_retries=0)
 
     def held_bytes(self) -> int:
-        """The counted bytes: what else the host holds is none of the step's business."""
+        """Returns the counted bytes: the host's other memory does not matter to the step."""
         return self._tracker.allocated_bytes
 
     def layout(self) -> None:
-        """There is no caching allocator to model."""
+        """Returns ``None``: there is no caching allocator to model."""
 
     def scratch_limit_bytes(self) -> None:
-        """Nor are there kernels with scratch space."""
+        """Returns ``None``: no kernel has scratch space."""
 
     def record(self) -> TrackedRecorder:
-        """Starts writing down what the tracker counts."""
+        """Starts recording what the tracker counts."""
         return TrackedRecorder(self._tracker)
 
     def block_of(self, tensor: torch.Tensor) -> Hashable:
@@ -173,10 +183,10 @@ class TrackedDevice:
         return self._tracker.serial_of(tensor.untyped_storage())
 
     def synchronize(self) -> None:
-        """Nothing is asynchronous."""
+        """Does nothing: nothing is asynchronous."""
 
     def time_steps(self, step: Callable[[], None], count: int) -> list[float]:
-        """Seconds on the host's clock, the device waited for after each step."""
+        """Times steps by the host's clock, waiting for the device after each."""
         seconds = []
         for _ in range(count):
             start = time.perf_counter()
@@ -200,7 +210,7 @@ class CpuDevice(TrackedDevice):
 
 
 class MpsDevice(TrackedDevice):
-    """Apple's GPU; its memory is the host's, and Metal says how much of it is wise to take."""
+    """Apple's GPU; it shares the host's memory, and Metal recommends how much of it to use."""
 
     kind = "mps"
     name = "Apple GPU (MPS)"
@@ -211,7 +221,7 @@ class MpsDevice(TrackedDevice):
         self.cap(self.total_bytes)
 
     def reset(self) -> None:
-        """Gives cached memory back and starts the peaks anew."""
+        """Frees cached memory and resets the peaks."""
         torch.mps.empty_cache()
         self.reset_peaks()
 
@@ -228,10 +238,10 @@ class TrackedRecorder:
         self._trace = tracker.trace = Trace(before=dict(tracker.alive))
 
     def mark(self, phase: Phase) -> None:
-        """A phase ended here."""
+        """Marks the end of a phase."""
         self._trace.marks.append((phase, len(self._trace.events)))
 
     def finish(self) -> Trace:
-        """Stops collecting."""
+        """Stops collecting and returns the trace."""
         self._tracker.trace = None
         return self._trace

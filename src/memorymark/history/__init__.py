@@ -1,4 +1,4 @@
-"""What was asked and found, kept in a database: every job with its events and its result."""
+"""The history: a database of every job with its events and its result."""
 
 from memorymark.history.job import Job, JobEvent, new_job
 from memorymark.history.listed import ListedJob

@@ -1,4 +1,4 @@
-"""Configs that callers paste are large and come again and again: documents refer to them by a hash."""
+"""Stores pasted configs once, since they are large and often repeated; documents refer to them by hash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HASH = "config_hash"
 
 
 def put_away(document: dict[str, Any] | None) -> tuple[dict[str, Any] | None, dict[str, dict[str, Any]]]:
-    """A question or a result without its configs, and these by their hashes."""
+    """Returns a question or a result without its configs, and the configs by hash."""
     found: dict[str, dict[str, Any]] = {}
 
     def without(request: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def put_away(document: dict[str, Any] | None) -> tuple[dict[str, Any] | None, di
 
 
 def hashes_in(document: dict[str, Any] | None) -> set[str]:
-    """The configs that a document refers to."""
+    """Returns the hashes of the configs that a document refers to."""
     found: set[str] = set()
 
     def note(request: dict[str, Any]) -> dict[str, Any]:
@@ -39,13 +39,13 @@ def hashes_in(document: dict[str, Any] | None) -> set[str]:
 
 
 def bring_back(document: dict[str, Any] | None, configs: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
-    """The document as it was before its configs were put away."""
+    """Returns the document with its configs back in place."""
 
     def whole(request: dict[str, Any]) -> dict[str, Any]:
         if HASH not in request:
             return request
         rest = {key: value for key, value in request.items() if key != HASH}
-        # A config that is lost is an empty one, which is refused; without any, the name beside it would be a model's.
+        # A lost config becomes an empty one, which is rejected; without any, the label would be read as a model's name.
         return {**rest, "config": configs.get(request[HASH], {})}
 
     return _changed(document, whole)
@@ -54,7 +54,7 @@ def bring_back(document: dict[str, Any] | None, configs: Mapping[str, dict[str, 
 def _changed(
     document: dict[str, Any] | None, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """The document with every request in it changed: its own, and those of the analyses that it is made of."""
+    """Applies a change to every request in a document: its own, and those of the analyses in it."""
     if not isinstance(document, dict):
         return document
     changed = dict(document)

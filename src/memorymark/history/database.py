@@ -1,4 +1,4 @@
-"""The database behind the history: connections, transactions, and what is wrong with it. SQLite or PostgreSQL."""
+"""The database behind the history, SQLite or PostgreSQL: connections, transactions and checks for damage."""
 
 from __future__ import annotations
 
@@ -28,23 +28,27 @@ from sqlalchemy.exc import (
 )
 
 from memorymark.errors import HistoryError, MemoryMarkError, UnwritableError, UsageError
-from memorymark.history.migrations import is_current, migrate
+from memorymark.history.migrations.runner import apply_next, is_current
+from memorymark.messages import Message
+from memorymark.suggestions import without
 from memorymark.units import KIB
 
-# Any number will do, if everyone uses the same.
+# The driver that the extra for PostgreSQL installs.
+POSTGRESQL = "postgresql+psycopg"
+# An arbitrary number that all processes share.
 MIGRATION_LOCK = 5_001_0001
 LEAST_FREE_BYTES = 64 * KIB
-# How long a write waits for another one: of this process, and then of others.
+# How long a write waits for other writes, first of this process and then of others.
 WAIT_SECONDS = 5.0
 MIGRATION_SECONDS = 60.0
-# A search for damage takes no longer than this, and no more than a small part of the time.
+# A check for damage takes at most this long, and checks take at most this fraction of the time.
 LOOK_SECONDS, LOOK_PART = 2.0, 0.01
 
 
 class Database:
-    """Gives transactions. Reading never waits for whoever writes, and one at a time writes, for a bounded time.
+    """Opens transactions. Reads never wait for writes; writes run one at a time and wait for a limited time.
 
-    A file that is not there is made when the database is opened, unless it ``must_exist``; never later.
+    A missing file is created when the database is opened, unless it ``must_exist``, and never later.
     """
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
@@ -52,12 +56,19 @@ class Database:
             self.url = make_url(url)
         except ArgumentError:
             raise UsageError(
-                f"{url!r} is no database URL; use one such as sqlite:////path/history.db or postgresql://host/name."
+                f"{url!r} is not a database URL; use one such as sqlite:////path/history.db or postgresql://host/name.",
+                code="malformed",
+                field="database",
             ) from None
         if self.url.drivername == "postgresql":
-            self.url = self.url.set(drivername="postgresql+psycopg")
+            self.url = self.url.set(drivername=POSTGRESQL)
         if must_exist and self.file is not None and not self.file.exists():
-            raise UsageError(f"there is no history in {self.file}; leave --database out for your own.")
+            raise UsageError(
+                Message("there is no history in {file}; leave {serve.database} out for your own.", file=self.file),
+                code="not_readable",
+                field="database",
+                proposals=[without("database")],
+            )
         self._one_writer = threading.Lock()
         self._may_make_file = True
         self._is_suspect = True
@@ -72,34 +83,34 @@ class Database:
         self._may_make_file = False
 
     def close(self) -> None:
-        """Gives up the connections."""
+        """Closes the connections."""
         self._engine.dispose()
 
     @property
     def file(self) -> Path | None:
-        """The file of a SQLite database."""
+        """The file of a SQLite database, or ``None``."""
         is_file = self.url.get_backend_name() == "sqlite" and self.url.database not in (None, "", ":memory:")
         return Path(self.url.database or "") if is_file else None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
+        """Opens a transaction that only reads."""
         with self._told_in_a_sentence(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes, durable at its end; raises ``UnwritableError`` if no other try can help."""
+        """Opens a transaction that writes, durable at its end; raises ``UnwritableError`` if a retry cannot help."""
         is_alone = self.file is None or self._one_writer.acquire(timeout=WAIT_SECONDS)
         if not is_alone:
-            raise HistoryError(f"the history in {self._place} cannot be used: somebody else writes to it for long.")
+            raise HistoryError(f"the history in {self._place} cannot be used: another writer is busy for too long.")
         try:
             with self._told_in_a_sentence(), self._writer.begin() as connection:
                 try:
                     yield connection
                 except (SQLAlchemyError, MemoryMarkError):
                     raise
-                except Exception as error:  # a value that no column takes, such as text that is none
+                except Exception as error:  # a value that no column takes, such as invalid text
                     raise UnwritableError(f"a record cannot be written to the history: {error}.") from error
         finally:
             if self.file is not None:
@@ -107,35 +118,35 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection of its own, without a transaction, for what outlives one."""
+        """Opens a separate connection without a transaction, for locks that outlive one."""
         with self._told_in_a_sentence(), self._engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def require_room(self) -> None:
-        """Raises, with a sentence for everyone, if nothing can be written; does not touch the database."""
+        """Raises if nothing can be written, with a message that names no paths; does not touch the database."""
         if self.file is None:
             return
         if not self.file.exists():
-            raise HistoryError("the file of the history is gone; put it back, or start the service again.")
+            raise HistoryError("the history's file is gone; restore it, or restart the service.")
         if not (os.access(self.file, os.W_OK) and os.access(self.file.resolve().parent, os.W_OK)):
-            raise HistoryError("the history is read-only, so that no new jobs can be taken; make its disk writable.")
+            raise HistoryError("the history is read-only, so no new jobs can be accepted; make its disk writable.")
         if shutil.disk_usage(self.file.parent).free < LEAST_FREE_BYTES:
-            raise HistoryError("the disk of the history is full, so that no new jobs can be taken; free some.")
+            raise HistoryError("the history's disk is full, so no new jobs can be accepted; free some space.")
 
     def is_damaged(self) -> bool:
-        """Whether the file of a SQLite database is damaged; looks again after a while, or after a bad surprise."""
+        """Whether the file of a SQLite database is damaged; checks again later, or after an unexpected error."""
         if self.file is None or (time.monotonic() < self._look_again_at and not self._is_suspect):
             return False
         start = time.monotonic()
         self._is_suspect = self._has_fault()
         if self._is_suspect:
-            self._engine.dispose()  # what connections have read and keep must not outlast a repair
+            self._engine.dispose()  # what connections have cached must not outlast a repair
         self._look_again_at = time.monotonic() + (time.monotonic() - start) / LOOK_PART
         return self._is_suspect
 
     def _has_fault(self) -> bool:
-        """Whether SQLite finds a fault in the file; what could not be looked at in time counts as sound."""
-        with self._told_in_a_sentence(), closing(self._open_file()) as connection:  # one that has read nothing yet
+        """Whether SQLite finds a fault in the file; what was not checked in time counts as sound."""
+        with self._told_in_a_sentence(), closing(self._open_file()) as connection:  # a new one has no cache
             is_late = threading.Event()
 
             def give_up() -> None:
@@ -162,7 +173,9 @@ class Database:
             event.listen(engine, "begin", _begin_postgresql)
             return engine
         if self.file is None:
-            raise UsageError("the history needs a file; give sqlite:////path/history.db.")
+            raise UsageError(
+                "the history needs a file; give sqlite:////path/history.db.", code="malformed", field="database"
+            )
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -185,16 +198,21 @@ class Database:
                 **options,
             )
         except (NoSuchModuleError, ModuleNotFoundError) as error:
-            backend = self.url.get_backend_name()
-            raise UsageError(f"there is no driver for {backend} here ({error}); install one, or use SQLite.") from None
+            backend, is_ours = self.url.get_backend_name(), self.url.drivername == POSTGRESQL
+            remedy = "run `pip install 'memorymark[postgres]'`" if is_ours else "install one"
+            raise UsageError(
+                f"there is no driver for {backend} here ({error}); {remedy}, or use SQLite.",
+                code="not_installed",
+                field="database",
+            ) from None
 
     def _update_tables(self) -> None:
-        """Applies the migrations that are missing; where none is, nothing is written, and the disk may be full."""
+        """Applies missing migrations; if none is missing, writes nothing, so that a full disk does no harm."""
         until = time.monotonic() + MIGRATION_SECONDS
         while not self._is_current():
             try:
-                self._migrate()
-            except HistoryError as error:  # another process may be at it, for longer than a write takes
+                self._apply_next()
+            except HistoryError as error:  # another process may be migrating, which takes longer than a write
                 is_busy = "database is locked" in str(error.__cause__)
                 if not is_busy or time.monotonic() > until:
                     raise
@@ -203,15 +221,15 @@ class Database:
         with self.reading() as connection:
             return is_current(connection)
 
-    def _migrate(self) -> None:
+    def _apply_next(self) -> None:
         with self.writing() as connection:
-            if self.file is None:  # one process at a time; SQLite lets only one write anyway
+            if self.file is None:  # one process at a time; SQLite allows only one writer anyway
                 connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
                 connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-            migrate(connection)
+            apply_next(connection)
 
     def _open_file(self) -> sqlite3.Connection:
-        """A connection to the file: as ever, or without its side files where the disk lets nobody make them."""
+        """Connects to the file; read-only and without side files if the disk does not allow creating them."""
         mode = "rwc" if self._may_make_file else "rw"
         connection = self._open_as(f"mode={mode}")
         try:
@@ -230,7 +248,7 @@ class Database:
 
     def _open_as(self, how: str, kind: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
         assert self.file is not None  # noqa: S101 - only files are opened
-        # Begin and commit are SQLAlchemy's, so that tables change in transactions too.
+        # SQLAlchemy begins and commits, so that schema changes are transactional too.
         return sqlite3.connect(
             f"file:{quote(str(self.file.resolve()))}?{how}",
             uri=True,
@@ -241,7 +259,7 @@ class Database:
         )
 
     def _is_frozen(self) -> bool:
-        """Whether all there is lies in the file, which nobody can change now: the disk is read-only or full."""
+        """Whether the file is complete and nobody can change it now, because the disk is read-only or full."""
         assert self.file is not None  # noqa: S101 - only files are opened
         waiting = Path(f"{self.file.resolve()}-wal")
         try:
@@ -254,7 +272,7 @@ class Database:
         record.info["file"] = self._identity()
 
     def _require_same_file(self, _: object, record: Any, __: object) -> None:
-        """Has a connection to a file that was replaced or deleted made anew."""
+        """Reconnects if the file was replaced or deleted."""
         if record.info.get("file") != self._identity():
             raise DisconnectionError("the file of the history is another one")
 
@@ -276,7 +294,7 @@ class Database:
         except (SQLAlchemyError, sqlite3.Error) as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             sentence = f"the history in {self._place} cannot be used: {reason}."
-            # A value that cannot be sent is no fault of the database.
+            # A value that cannot be sent is the record's fault, not the database's.
             is_of_the_record = isinstance(error, IntegrityError | DataError) or (
                 isinstance(error, SQLAlchemyError)
                 and not isinstance(error, DBAPIError)
@@ -292,7 +310,7 @@ class Database:
 
 
 def _document(text: str) -> Any:
-    """JSON as it is read; what is none is nothing, so that one damaged record does not cost the others."""
+    """Parses JSON; returns ``None`` for invalid JSON, so that one damaged record does not affect others."""
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -300,7 +318,7 @@ def _document(text: str) -> Any:
 
 
 class _FrozenConnection(sqlite3.Connection):
-    """A connection to a file that cannot change; it would not notice if it did."""
+    """A connection to a file that cannot change; it does not notice changes."""
 
 
 def _drop_if_frozen(connection: object, record: Any) -> None:

@@ -1,4 +1,4 @@
-"""One question on its way to an answer, and what happened on the way."""
+"""Jobs: questions on their way to an answer, and their events."""
 
 from __future__ import annotations
 
@@ -11,43 +11,30 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from memorymark.catalog import find_gpu
-from memorymark.errors import CannotPredictError, DoesNotFitError, HistoryError, MemoryMarkError, UsageError
-from memorymark.machine import describe_machine, foundation, versions
-from memorymark.prediction.allocator import ALLOCATOR_SETTINGS
-from memorymark.question import Question
-from memorymark.recipe import Recipe
-from memorymark.request import Request
+from memorymark.devices.allocator_settings import ALLOCATOR_SETTINGS
+from memorymark.devices.machine import describe_machine, foundation, versions
+from memorymark.errors import ErrorKind, HistoryError, MemoryMarkError
+from memorymark.history.headline import Headline
+from memorymark.question.question import Question
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from memorymark.results.result import Kind
 
 Origin = Literal["http", "cli"]
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-Kind = Literal["analysis", "comparison", "sweep", "advice"]
-ErrorKind = Literal["usage", "does_not_fit", "cannot_predict", "worker", "time_limit", "stopped", "internal"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
 OTHER_VERSION = "another version of MemoryMark wrote this job, and this one cannot read it; ask again."
-# What a list shows of a result without carrying all of it.
-HEADLINE = (
-    "gpu_name",
-    "source",
-    "max_batch_size",
-    "recommended_batch_size",
-    "recommended_recipe",
-    "speedup",
-    "cost_savings_annual",
-    "fastest",
-    "fastest_candidates",
-    "cheapest",
-    "cheapest_candidates",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A question, where its answer stands, and the machine and versions that answer it.
+    """A question, the state of its answer, and the machine and versions that answer it.
 
-    ``model`` is the catalog's id or another short name, ``asked`` the question as it was written down. ``key`` is the
-    same for the same question on the same machine with the same versions: an answer to one is an answer to the other;
-    ``fresh`` says that none is wanted. ``error`` is the sentence and ``error_kind`` the sort of failure;
-    ``suggestions`` are what was found to fit where the training does not. Times are seconds since 1970.
+    ``model`` is the catalog's id or another short name, ``asked`` the question as a document. ``key`` is the same for
+    the same question on the same machine with the same versions, so that jobs with the same key share an answer;
+    ``fresh`` says that an earlier answer must not be reused. ``error`` is a sentence and ``error_kind`` the kind of
+    failure; ``suggestions`` are changes found to fit if the training does not. ``problem`` is the error's document,
+    which can be rendered in any dialect; jobs of older versions have none. Times are seconds since 1970.
     """
 
     id: str
@@ -66,16 +53,17 @@ class Job:
     error: str | None = None
     error_kind: ErrorKind | None = None
     suggestions: list[dict[str, Any]] | None = None
+    problem: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the job has ended."""
         return self.state not in UNFINISHED
 
     @property
     def question(self) -> Question:
-        """What was asked; raises if today's catalogs no longer know the model or the GPU, or this version the field."""
+        """The question; raises if this version or its catalogs no longer know the model, the GPU or a field."""
         try:
             return Question.from_dict(self.asked)
         except MemoryMarkError:
@@ -83,17 +71,16 @@ class Job:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise HistoryError(OTHER_VERSION) from None
 
-    # What a list shows. It is also shown of jobs that another version wrote, so that nothing here takes a field for
-    # granted.
+    # What lists show. Jobs of other versions are listed too, so nothing here takes a field for granted.
 
     @property
     def model_name(self) -> str:
-        """The model as it was named."""
+        """The model as the caller named it."""
         return str(_in(self.asked, "request", "model") or self.model)
 
     @property
     def target_name(self) -> str:
-        """The GPU it is for, in a word: a name of the catalog, a device here, or all GPUs."""
+        """The target: a GPU of the catalog, a local device, or ``all``."""
         if _in(self.asked, "all_gpus"):
             return "all"
         target = _in(self.asked, "request", "target")
@@ -101,7 +88,7 @@ class Job:
 
     @property
     def kind(self) -> Kind:
-        """What its answer is: for one GPU and one length, for all GPUs, for several lengths, or what to change."""
+        """The kind of its result."""
         if _in(self.asked, "advise"):
             return "advice"
         if _in(self.asked, "all_gpus"):
@@ -110,7 +97,7 @@ class Job:
 
     @property
     def recipe_words(self) -> str:
-        """How it is trained, in a few words; an optimizer that a workload brings is known with the result."""
+        """The recipe in a few words; a workload's own optimizer is known only with the result."""
         known = self.headline or {}
         try:
             recipe = Recipe(**_in(self.asked, "request", "recipe"))
@@ -120,7 +107,7 @@ class Job:
 
     @property
     def sample_words(self) -> str | None:
-        """The size of a sample that was asked for, or the sizes; ``None`` for the model's usual one."""
+        """The requested size or sizes of a sample; ``None`` for the model's default."""
         request, lengths = _in(self.asked, "request"), _in(self.asked, "seq_lens")
         if lengths:
             return f"{', '.join(str(length) for length in lengths)} tokens"
@@ -135,25 +122,25 @@ class Job:
 
     @property
     def memory_cap_bytes(self) -> int | None:
-        """How much of the memory may be used, where that was limited."""
+        """The memory limit, or ``None``."""
         return _in(self.asked, "request", "target", "memory_cap_bytes") or None
 
     @property
     def headline(self) -> dict[str, Any] | None:
-        """The numbers of the result that a list shows, and what it tells of how the workload is really trained."""
+        """The numbers of the result that lists show, with the workload's real optimizer and weights."""
         if not self.result:
             return None
         several = (self.result.get("analyses") or {}).values()
         info = self.result.get("info") or next((_in(one, "info") for one in several), None)
         return {
-            **{name: self.result.get(name) for name in HEADLINE},
+            **Headline.of(self.result).to_dict(),
             "optimizer": _in(info, "optimizer"),
             "weights_dtype": _in(info, "weights_dtype"),
         }
 
     @property
     def is_reusable(self) -> bool:
-        """Whether its result may answer the same question again: not where a fault cut it short."""
+        """Whether its result may be reused for the same question; not if a fault left it incomplete."""
         return not _in(self.result, "incomplete")
 
 
@@ -168,7 +155,7 @@ class JobEvent:
 
 
 def new_job(question: Question, origin: Origin, **fields: Any) -> Job:
-    """A job that nobody has begun; more of its fields may be given."""
+    """Makes a queued job; ``fields`` sets more of its fields."""
     machine, tools = describe_machine(), versions()
     return Job(
         id=uuid.uuid4().hex[:12],
@@ -183,24 +170,8 @@ def new_job(question: Question, origin: Origin, **fields: Any) -> Job:
     )
 
 
-def error_kind(error: MemoryMarkError) -> ErrorKind:
-    """The sort of failure that an error is."""
-    kinds: dict[type[MemoryMarkError], ErrorKind] = {
-        UsageError: "usage",
-        DoesNotFitError: "does_not_fit",
-        CannotPredictError: "cannot_predict",
-    }
-    return next((kind for each, kind in kinds.items() if isinstance(error, each)), "worker")
-
-
-def suggestions_of(error: MemoryMarkError) -> list[dict[str, Any]] | None:
-    """What an error suggests, as JSON types; ``None`` where nothing was looked for."""
-    found = error.suggestions if isinstance(error, DoesNotFitError) else None
-    return None if found is None else [one.to_dict() for one in found]
-
-
 def _in(document: Any, *names: str) -> Any:
-    """What a document has under one name after the other; ``None`` where it has no such thing."""
+    """Follows keys into a nested document; returns ``None`` if one is missing."""
     for name in names:
         document = document.get(name) if isinstance(document, dict) else None
     return document
@@ -217,7 +188,7 @@ def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> 
 
 
 def _model_key(request: Request) -> str:
-    """The same for the same model; code may change without a sign, so that each time it counts as another."""
-    if request.name.runs_code or request.trust_remote_code:
+    """Returns the same key for the same model; a model that runs code gets a new key, since code may change."""
+    if request.runs_code:
         return uuid.uuid4().hex
     return request.entry.id if request.name.kind == "catalog" else request.model

@@ -1,54 +1,72 @@
-"""A job as lists show it: columns of the history and no documents, which may be large."""
+"""A job as lists show it, without its large documents."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from memorymark.history.job import ErrorKind, Job, Kind, Origin, State
+from memorymark.documents import LEFT_OUT, Document, in_document
+from memorymark.errors import ErrorKind
+from memorymark.history.headline import Headline
+from memorymark.history.job import Job, Origin, State
+from memorymark.results.result import Kind
+from memorymark.units import iso_time
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedJob:
-    """What a list shows of a job; the fields are those of ``Job``."""
+class ListedJob(Document):
+    """A job as lists show it. ``kind`` is the kind of its result, present or not; times are in ISO 8601, UTC."""
 
     id: str
     origin: Origin
     state: State
-    model: str
+    model: str = field(metadata=LEFT_OUT)
     model_name: str
-    target_name: str
+    target_name: str = field(metadata=LEFT_OUT)
     kind: Kind
     recipe_words: str
     sample_words: str | None
     current_batch_size: int
-    memory_cap_bytes: int | None
+    memory_cap_bytes: int | None = field(metadata=LEFT_OUT)
     created_at: float
     started_at: float | None
     finished_at: float | None
     error: str | None
     error_kind: ErrorKind | None
+    problem: dict[str, Any] | None
     headline: dict[str, Any] | None
 
     @classmethod
     def of(cls, job: Job) -> ListedJob:
-        """The job as a list shows it."""
-        return cls(
-            id=job.id,
-            origin=job.origin,
-            state=job.state,
-            model=job.model,
-            model_name=job.model_name,
-            target_name=job.target_name,
-            kind=job.kind,
-            recipe_words=job.recipe_words,
-            sample_words=job.sample_words,
-            current_batch_size=job.current_batch_size,
-            memory_cap_bytes=job.memory_cap_bytes,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
-            error=job.error,
-            error_kind=job.error_kind,
-            headline=job.headline,
-        )
+        """Makes the list entry of a job."""
+        return cls(**{column.name: getattr(job, column.name) for column in fields(cls)})
+
+    @property
+    @in_document
+    def target(self) -> str:
+        """The target: a GPU of the catalog, a device of the server, or ``all``."""
+        return self.target_name
+
+    @property
+    @in_document(name="created_at")
+    def created(self) -> str:
+        """When it was submitted."""
+        return iso_time(self.created_at)
+
+    @property
+    @in_document(name="started_at")
+    def started(self) -> str | None:
+        """When it started."""
+        return iso_time(self.started_at) if self.started_at else None
+
+    @property
+    @in_document(name="finished_at")
+    def finished(self) -> str | None:
+        """When it ended."""
+        return iso_time(self.finished_at) if self.finished_at else None
+
+    @property
+    @in_document(name="headline")
+    def shown_headline(self) -> Headline | None:
+        """The numbers of its result."""
+        return Headline.of(self.headline) if self.headline else None

@@ -1,4 +1,4 @@
-"""Keeps what the command line works out, so that it can be looked up later, or answer the same question again."""
+"""Records the command line's results in the history, to look them up later or to reuse them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.comparison import Comparison
+from memorymark.devices.machine import lacks_accelerator
+from memorymark.devices.resolve import where_no_gpu_is
 from memorymark.errors import MemoryMarkError
 from memorymark.events import Event, OnEvent
-from memorymark.history.job import JobEvent, error_kind, new_job, suggestions_of
+from memorymark.history.failures import kept
+from memorymark.history.job import JobEvent, new_job
 from memorymark.history.store import Store, default_url
-from memorymark.machine import lacks_accelerator
-from memorymark.question import Question
-from memorymark.result import Result, result_from_dict
-from memorymark.sweep import Sweep
-from memorymark.target import default_gpu_target
-from memorymark.trial import Source
+from memorymark.question.question import Question
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
+from memorymark.results.result import Result, result_from_dict
+from memorymark.results.trial import Source
 
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """An answer of the history: the result, the job that found it, and when that was, in seconds since 1970."""
+    """A result from the history, with its job and time in seconds since 1970."""
 
     result: Result
     job_id: str
@@ -30,10 +31,8 @@ class KnownAnswer:
 
 
 def known_answer(question: Question) -> KnownAnswer | None:
-    """The latest answer to the same question, by the same versions and, if it was measured, on this machine."""
-    target = question.request.target
-    is_open = target.gpu is None and target.device == "auto" and not question.all_gpus
-    if is_open and lacks_accelerator():
+    """Returns the latest answer to the question from the same versions and, if measured, this machine, or ``None``."""
+    if lacks_accelerator():
         question = _predicted(question)
     try:
         with closing(Store(default_url(), must_exist=True)) as store:
@@ -42,17 +41,18 @@ def known_answer(question: Question) -> KnownAnswer | None:
             return None
         return KnownAnswer(result_from_dict(job.result), job.id, job.finished_at or job.created_at)
     except (MemoryMarkError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None  # there is no history, or what it holds cannot be read: it is worked out as if there were none
+        return None  # without a readable history, the question is answered anew
 
 
 def _predicted(question: Question) -> Question:
-    """The question as it is answered where there is no GPU: by a prediction for the default one."""
-    request = question.request
-    return replace(question, request=replace(request, target=default_gpu_target(request.target)))
+    """Returns the question as answered without a GPU: it predicts for the default GPU unless it names one."""
+    if question.all_gpus:
+        return question
+    return replace(question, request=replace(question.request, target=where_no_gpu_is(question.request.target)))
 
 
 class Recorder:
-    """Listens to one analysis; its end is written to the history in one piece."""
+    """Collects the events of one analysis and writes them to the history at its end."""
 
     def __init__(self, question: Question, on_event: OnEvent) -> None:
         self._question, self._on_event = question, on_event
@@ -60,22 +60,21 @@ class Recorder:
         self._events: list[JobEvent] = []
 
     def on_event(self, event: Event) -> None:
-        """Notes the event and passes it on."""
+        """Records the event and passes it on."""
         facts = event.to_dict()
         self._note(facts.pop("event"), facts)
         self._on_event(event)
 
     def answered(self, result: Result) -> None:
-        """Writes down the answer."""
+        """Writes the result."""
         self._note("result", {})
-        target = self._question.request.target
-        if _source(result) == "predicted" and target.gpu is None:
+        if _source(result) == "predicted":
             self._question = _predicted(self._question)
         self._write(state="done", result=result.to_dict())
 
     def failed(self, error: MemoryMarkError) -> None:
-        """Writes down why there is none."""
-        why = {"error": error.sentence, "error_kind": error_kind(error), "suggestions": suggestions_of(error)}
+        """Writes the error."""
+        why = kept(error, "command_line")
         self._note("error", {"state": "failed", **why})
         self._write(state="failed", **why)
 
@@ -94,7 +93,7 @@ class Recorder:
 
 
 def _source(result: Result) -> Source | None:
-    """Whether what is for one GPU was measured or predicted; ``None`` if it is for all of them."""
+    """Returns whether a result was measured or predicted, or ``None`` for a comparison of all GPUs."""
     if isinstance(result, Comparison):
         return None
     return result.plan.info.source if isinstance(result, Sweep) else result.info.source

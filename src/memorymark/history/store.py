@@ -1,4 +1,4 @@
-"""The history: jobs with their events and results, written and read."""
+"""Reads and writes the history: jobs with their events and results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from memorymark.history.configs import bring_back, hashes_in, put_away
 from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.listed import ListedJob
-from memorymark.history.searching import has_words
-from memorymark.history.tables import configs, events, jobs, storable_text
+from memorymark.history.tables import configs, events, jobs, storable, storable_text
+from memorymark.history.text_search import has_words
+from memorymark.results.old_documents import with_kind
 
 URL_VARIABLE = "MEMORYMARK_DATABASE"
-DAMAGED = "the database of the history is damaged; restore its file from a copy."
+DAMAGED = "the history's database is damaged; restore its file from a backup."
 LISTED = [
     jobs.c[name]
     for name in (
@@ -40,6 +41,7 @@ LISTED = [
         "finished_at",
         "error",
         "error_kind",
+        "problem",
         "headline",
     )
 ]
@@ -47,7 +49,7 @@ INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.ins
 
 
 def default_url() -> str:
-    """Where the history is: what the environment says, or a file of the user's."""
+    """Returns the URL of the history: the one in the environment, or a file in the user's data folder."""
     given = os.environ.get(URL_VARIABLE)
     if given:
         return given
@@ -59,45 +61,45 @@ def default_url() -> str:
 class Store:
     """Reads and writes jobs; each call is one transaction, durable when it returns.
 
-    A file that is not there is made, unless it ``must_exist``.
+    A missing file is created, unless it ``must_exist``.
     """
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
         self._database = Database(url, must_exist=must_exist)
 
     def close(self) -> None:
-        """Gives up the connections."""
+        """Closes the connections."""
         self._database.close()
 
     @property
     def file(self) -> Path | None:
-        """The file of a SQLite database."""
+        """The file of a SQLite database, or ``None``."""
         return self._database.file
 
     def connection(self) -> AbstractContextManager[Connection]:
-        """A connection of its own, without a transaction, for what outlives one."""
+        """Opens a separate connection without a transaction, for locks that outlive one."""
         return self._database.connection()
 
     def require_room(self) -> None:
-        """Raises, with a sentence for everyone, if nothing can be written; does not touch the database."""
+        """Raises if nothing can be written, with a message that names no paths; does not touch the database."""
         self._database.require_room()
 
     def damage(self) -> str | None:
-        """What is wrong with what is there, in a sentence for everyone; raises where it cannot be read at all."""
+        """Returns a sentence if the database is damaged, else ``None``; raises if it cannot be read at all."""
         if self._database.is_damaged():
             return DAMAGED
         try:
             with self._database.reading() as connection:
                 for table in (jobs, events, configs):
                     connection.execute(select(table).limit(1)).first()
-        except HistoryError:  # a bad surprise is looked into at once
+        except HistoryError:  # check again at once
             if self._database.is_damaged():
                 return DAMAGED
             raise
         return None
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
-        """Writes a job that is not there yet."""
+        """Writes a new job."""
         with self._database.writing() as connection:
             question, pasted = put_away(job.asked)
             changes, also_pasted = _changing(job)
@@ -107,29 +109,39 @@ class Store:
             _add_events(connection, job.id, happened)
 
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
-        """Writes what has changed about a job and what has happened to it; to write the same again changes nothing."""
+        """Writes a job's changes and new events; idempotent."""
         with self._database.writing() as connection:
             changes, pasted = _changing(job)
             _add_configs(connection, pasted)
             found = connection.execute(update(jobs).where(jobs.c.id == job.id).values(**changes))
-            if found.rowcount:  # else somebody has deleted it from the database
+            if found.rowcount:  # else somebody has deleted the job from the database
                 _add_events(connection, job.id, happened)
 
     def job(self, job_id: str) -> Job | None:
-        """The job with this id."""
+        """Returns the job with this id, or ``None``."""
         with self._database.reading() as connection:
             return _job(connection, jobs.c.id == job_id)
 
     def find(self, start_of_id: str) -> Job:
-        """The job whose id begins so; people copy the first few characters."""
+        """Returns the job whose id begins like this, since people copy only a few characters; raises if none does."""
         with self._database.reading() as connection:
             begins = jobs.c.id.startswith(start_of_id, autoescape=True)
             found = connection.scalars(select(jobs.c.id).where(begins).limit(2)).all() if start_of_id else []
             if len(found) > 1:
-                raise UsageError(f"several jobs begin with {start_of_id!r}; give more of the id.")
+                raise UsageError(
+                    f"several jobs begin with {start_of_id!r}; give more of the id.",
+                    code="unknown_job",
+                    field="job",
+                    given=start_of_id,
+                )
             job = _job(connection, jobs.c.id == found[0]) if found else None
         if job is None:
-            raise UsageError(f"the history has no job {start_of_id!r}; `memorymark history` lists them.")
+            raise UsageError(
+                f"the history has no job {start_of_id!r}; `memorymark history` lists them.",
+                code="unknown_job",
+                field="job",
+                given=start_of_id,
+            )
         return job
 
     def jobs(
@@ -141,9 +153,9 @@ class Store:
         limit: int = 50,
         before: str | None = None,
     ) -> list[ListedJob]:
-        """Jobs as lists show them, the latest first.
+        """Lists jobs, the latest first.
 
-        ``search`` are words that a job must have, all of them; ``before`` is the id of a job.
+        A job must contain all words of ``search``; ``before`` is the id of a job, and only older ones are listed.
         """
         query = select(*LISTED).order_by(jobs.c.number.desc()).limit(limit)
         if model is not None:
@@ -155,30 +167,35 @@ class Store:
             if before is not None:
                 number = connection.scalar(select(jobs.c.number).where(jobs.c.id == before))
                 if number is None:
-                    raise UsageError(f"the history has no job {before!r} to look before.")
+                    raise UsageError(
+                        f"the history has no job {before!r} to continue from.",
+                        code="unknown_job",
+                        field="before",
+                        given=before,
+                    )
                 query = query.where(jobs.c.number < number)
             return [_listed(row) for row in connection.execute(query)]
 
     def knows(self, model: str) -> bool:
-        """Whether there is a job about a model with this id."""
+        """Whether the history has a job about this model."""
         with self._database.reading() as connection:
             return connection.execute(select(jobs.c.id).where(jobs.c.model == model).limit(1)).first() is not None
 
     def events(self, job_id: str, after: int = 0) -> list[JobEvent]:
-        """What happened to a job after the event with this number."""
+        """Returns a job's events after the one with this number."""
         of_job = (events.c.job_id == job_id) & (events.c.number > after)
         with self._database.reading() as connection:
             rows = connection.execute(select(events).where(of_job).order_by(events.c.number)).all()
         return [JobEvent(row.number, row.event, row.data or {}, row.at) for row in rows]
 
     def answered(self, key: str) -> Job | None:
-        """The latest job that answered the same question, if one did and no fault cut its answer short."""
+        """Returns the latest job with a reusable answer to the same question, or ``None``."""
         with self._database.reading() as connection:
             job = _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
-        return job if job is not None and job.result is not None else None  # which may be damaged
+        return job if job is not None and job.result is not None else None  # a result may be damaged
 
     def unfinished(self) -> Iterator[Job]:
-        """Jobs that a server left queued or running, in the order of their arrival, read one by one."""
+        """Yields jobs that a server left queued or running, in order of arrival, read one by one."""
         left = jobs.c.state.in_(UNFINISHED) & (jobs.c.origin == "http")
         with self._database.reading() as connection:
             found = connection.scalars(select(jobs.c.id).where(left).order_by(jobs.c.number)).all()
@@ -188,13 +205,13 @@ class Store:
                 yield job
 
     def count(self) -> int:
-        """How many jobs there are."""
+        """Returns the number of jobs."""
         with self._database.reading() as connection:
             return connection.scalar(select(func.count()).select_from(jobs)) or 0
 
 
 def _staying(job: Job) -> dict[str, Any]:
-    """The columns that stay as they were when the job was asked for, but for its question."""
+    """Returns the columns that never change, except the question."""
     return {
         "id": job.id,
         "origin": job.origin,
@@ -216,7 +233,7 @@ def _staying(job: Job) -> dict[str, Any]:
 
 
 def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The columns that change after a job was asked for, and the configs that its result refers to."""
+    """Returns the columns that change after a job is submitted, and the configs that its result refers to."""
     columns: dict[str, Any] = {
         "state": job.state,
         "started_at": job.started_at,
@@ -224,6 +241,7 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         "error": storable_text(job.error),
         "error_kind": job.error_kind,
         "suggestions": job.suggestions,
+        "problem": storable(job.problem),
     }
     if job.result is None:
         return columns, {}
@@ -249,13 +267,13 @@ def _add_events(connection: Connection, job_id: str, happened: Iterable[JobEvent
 
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Writes the rows that are not there yet: a write that seemed to fail may have been done all the same."""
+    """Inserts rows that do not exist yet, since a write that seemed to fail may have succeeded."""
     if rows:
         connection.execute(INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), rows)
 
 
 def _job(connection: Connection, which: Any) -> Job | None:
-    """The latest job of some, whole."""
+    """Returns the latest job that matches, complete, or ``None``."""
     row = connection.execute(select(jobs).where(which).order_by(jobs.c.number.desc()).limit(1)).first()
     if row is None:
         return None
@@ -279,7 +297,8 @@ def _job(connection: Connection, which: Any) -> Job | None:
         error=row.error,
         error_kind=row.error_kind,
         suggestions=row.suggestions,
-        result=bring_back(row.result, kept),
+        problem=row.problem,
+        result=with_kind(bring_back(row.result, kept)),
     )
 
 

@@ -1,6 +1,8 @@
-"""The tables as they are now; ``migrations`` holds how they came to be."""
+"""The current tables; ``migrations`` creates them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -41,18 +43,19 @@ jobs = Table(
     Column("error", Text),
     Column("error_kind", String(32)),
     Column("suggestions", JSON),
+    Column("problem", JSON),
     Column("headline", JSON),
     Column("result", JSON),
     Column("versions", JSON, nullable=False),
     Column("machine", JSON, nullable=False),
-    # What lists show of the question, so that they need not read it.
+    # The parts of the question that lists show, so that they need not read all of it.
     Column("model_name", Text, nullable=False, server_default=""),
     Column("kind", String(16), nullable=False, server_default="analysis"),
     Column("recipe_words", Text, nullable=False, server_default=""),
     Column("sample_words", Text),
     Column("current_batch_size", BigInteger, nullable=False, server_default="0"),
     Column("memory_cap_bytes", BigInteger),
-    # Whether the result may answer the same question again; not where a fault cut it short.
+    # Whether the result may be reused for the same question; not if a fault left it incomplete.
     Column("reusable", Boolean, nullable=False, server_default=true()),
     Index("jobs_by_key", "key", "state"),
     Index("jobs_by_model", "model"),
@@ -69,7 +72,7 @@ events = Table(
     Column("at", Float, nullable=False),
 )
 
-# Configs of models that callers pasted, each kept once; questions and results refer to them by their hash.
+# Configs that callers pasted, each stored once; questions and results refer to them by hash.
 configs = Table(
     "configs",
     metadata,
@@ -82,5 +85,14 @@ LONGEST_TEXT = 2000
 
 
 def storable_text(value: str | None) -> str | None:
-    """Text that every database takes and a list can show: no half of a surrogate pair, no zero, no whole document."""
+    """Makes text storable in any database and short enough for lists: no lone surrogates, no NUL."""
     return None if value is None else value[:LONGEST_TEXT].encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def storable(value: Any) -> Any:
+    """Makes all text of a document storable in any database."""
+    if isinstance(value, dict):
+        return {storable_text(name): storable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [storable(part) for part in value]
+    return storable_text(value) if isinstance(value, str) else value

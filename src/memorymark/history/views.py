@@ -1,53 +1,81 @@
-"""Records as the JSON documents of the HTTP interface."""
+"""Jobs and events as JSON documents."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+from memorymark.devices.machine import Machine
+from memorymark.documents import ADDED_LATER, INLINE, Document, DocumentOf
+from memorymark.errors import MemoryMarkError
 from memorymark.history import Job, JobEvent, ListedJob
-from memorymark.history.job import HEADLINE
+from memorymark.history.failures import error_in, error_of
+from memorymark.messages import Dialect
+from memorymark.question.flat import over_http
+from memorymark.question.question import Question
+from memorymark.results.result import Result
+from memorymark.suggestions import Suggestion
+from memorymark.units import iso_time
 
 
-def summary(job: ListedJob) -> dict[str, Any]:
-    """A job as lists show it."""
-    return {
-        "id": job.id,
-        "state": job.state,
-        "origin": job.origin,
-        "model_name": job.model_name,
-        "target": job.target_name,
-        "kind": job.kind,
-        "recipe_words": job.recipe_words,
-        "sample_words": job.sample_words,
-        "current_batch_size": job.current_batch_size,
-        "created_at": iso_time(job.created_at),
-        "started_at": iso_time(job.started_at) if job.started_at else None,
-        "finished_at": iso_time(job.finished_at) if job.finished_at else None,
-        "error": job.error,
-        "error_kind": job.error_kind,
-        "headline": {name: job.headline.get(name) for name in HEADLINE} if job.headline else None,
-    }
+@dataclass(frozen=True, kw_only=True)
+class JobView(Document):
+    """A complete job. ``position`` is its place in the queue while it waits.
+
+    ``options`` are the fields of a POST /jobs body that asks the same question, without defaults; ``null`` if another
+    version wrote the job and this one cannot read it.
+    ``suggestions`` are changes that were checked to fit if the training does not, the best first; an empty list means
+    that none was found, ``null`` that none was searched for. ``problem`` is the error, if there is no result.
+    """
+
+    listed: ListedJob = field(metadata=INLINE)
+    position: int | None
+    question: Annotated[dict[str, Any], DocumentOf(Question)]
+    options: dict[str, Any] | None
+    versions: dict[str, str]
+    machine: Annotated[dict[str, Any], DocumentOf(Machine)]
+    suggestions: Annotated[list[dict[str, Any]] | None, DocumentOf(list[Suggestion] | None)] = field(
+        default=None, metadata=ADDED_LATER
+    )
+    problem: dict[str, Any] | None = field(default=None, metadata=ADDED_LATER)
+    result: Annotated[dict[str, Any] | None, DocumentOf(Result | None)]
 
 
-def whole(job: Job, position: int | None) -> dict[str, Any]:
-    """A job with all there is to know."""
-    return {
-        **summary(ListedJob.of(job)),
-        "position": position,
-        "question": job.asked,
-        "versions": job.versions,
-        "machine": job.machine,
-        "suggestions": job.suggestions,
-        "result": job.result,
-    }
+def summary(job: ListedJob, dialect: Dialect) -> dict[str, Any]:
+    """Returns a job as lists show it, its error in the reader's dialect."""
+    error = error_of(job)
+    return job.to_dict() if error is None else {**job.to_dict(), "error": error.said_in(dialect)}
 
 
-def happened(event: JobEvent) -> dict[str, Any]:
-    """An event of a job."""
-    return {"id": event.number, "event": event.event, "at": iso_time(event.at), "data": event.data}
+def whole(job: Job, position: int | None, dialect: Dialect) -> dict[str, Any]:
+    """Returns a complete job."""
+    error = error_of(job)
+    view = JobView(
+        listed=ListedJob.of(job),
+        position=position,
+        question=job.asked,
+        options=_options(job),
+        versions=job.versions,
+        machine=job.machine,
+        suggestions=job.suggestions,
+        problem=error.to_dict(dialect) if error is not None else None,
+        result=job.result,
+    )
+    return view.to_dict() if error is None else {**view.to_dict(), "error": error.said_in(dialect)}
 
 
-def iso_time(seconds: float) -> str:
-    """A time as people and programs read it."""
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+def happened(event: JobEvent, dialect: Dialect) -> dict[str, Any]:
+    """Returns an event of a job."""
+    data = event.data
+    if event.event == "error" and data.get("error"):
+        error = error_in(data)
+        data = {**data, "error": error.said_in(dialect), "problem": error.to_dict(dialect)}
+    return {"id": event.number, "event": event.event, "at": iso_time(event.at), "data": data}
+
+
+def _options(job: Job) -> dict[str, Any] | None:
+    """Returns the options that ask the same question, or ``None`` if this version cannot read it."""
+    try:
+        return over_http(job.question)
+    except MemoryMarkError:
+        return None

@@ -1,1 +1,1 @@
-"""MemoryMark inside somebody's training: what it sees there, and what it makes of it."""
+"""Callbacks for transformers' Trainer and for Lightning."""

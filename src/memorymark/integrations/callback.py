@@ -1,17 +1,17 @@
-"""What the callbacks for transformers and Lightning share: a detector between the start and the end of a training."""
+"""Shared by the callbacks for transformers and Lightning: runs a detector from start to end of a training."""
 
 from __future__ import annotations
 
 import atexit
 
-from memorymark.integrations.detector import Detector
-from memorymark.integrations.report import Report, make_report
+from memorymark.watch.detector import Detector
+from memorymark.watch.report import Report, make_report
 
 
 class WatchedTraining:
-    """Watches from ``begin`` to ``end``; ``report`` says what was seen so far. ``show`` prints it at the end.
+    """Watches from ``begin`` to ``end``; ``report`` holds the report so far, and ``show`` prints it at the end.
 
-    A loop that is interrupted may never say so: then the report comes when Python ends.
+    An interrupted loop may never call ``end``; then the report is printed when Python exits.
     """
 
     def __init__(self, title: str, *, show: bool) -> None:
@@ -21,12 +21,12 @@ class WatchedTraining:
 
     @property
     def report(self) -> Report | None:
-        """What is known of the training; ``None`` before it has begun."""
+        """The report on the training so far; ``None`` before it begins."""
         return None if self._detector is None else make_report(self._title, self._detector.observation())
 
     def begin(self) -> None:
         """The training begins."""
-        from memorymark.integrations.hooks import install
+        from memorymark.watch.hooks import install
 
         if self._running:
             self.end()
@@ -36,8 +36,8 @@ class WatchedTraining:
         atexit.register(self.end)
 
     def end(self, error: BaseException | None = None) -> None:
-        """The training is over, perhaps by an exception."""
-        from memorymark.integrations.hooks import uninstall
+        """The training is over, perhaps because of an exception."""
+        from memorymark.watch.hooks import uninstall
 
         if not self._running or self._detector is None:
             return

@@ -4,7 +4,7 @@
     trainer = Trainer(..., callbacks=[MemoryMarkCallback()])
     trainer.fit(model)
 
-It belongs to whichever of ``lightning`` and ``pytorch_lightning`` is imported already, else to the installed one.
+It subclasses the callback of ``lightning`` or ``pytorch_lightning``: the one already imported, else the installed one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from memorymark.integrations.callback import WatchedTraining
-from memorymark.integrations.report import Report
+from memorymark.watch.report import Report
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
@@ -27,7 +27,7 @@ else:
 
 
 class MemoryMarkCallback(Callback):
-    """Reports at the end of the training what it wastes; ``report`` has the same as an object, at any time.
+    """Prints at the end of the training what it wastes; ``report`` holds the same as an object at any time.
 
     ``show=False`` prints nothing.
     """
@@ -37,11 +37,11 @@ class MemoryMarkCallback(Callback):
 
     @property
     def report(self) -> Report | None:
-        """What was seen; ``None`` before the training has begun."""
+        """The report on the training so far; ``None`` before it begins."""
         return self._training.report
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Starts watching, on the process that reports."""
+        """Starts watching in the process that reports."""
         if trainer.is_global_zero:
             self._training.begin()
 
@@ -50,5 +50,5 @@ class MemoryMarkCallback(Callback):
         self._training.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Reports what was seen until then; Ctrl-C comes this way too."""
+        """Prints the report so far; Lightning also calls this on Ctrl-C."""
         self._training.end(exception)

@@ -12,11 +12,11 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from memorymark.integrations.callback import WatchedTraining
-from memorymark.integrations.report import Report
+from memorymark.watch.report import Report
 
 
 class MemoryMarkCallback(TrainerCallback):
-    """Reports at the end of the training what it wastes; ``report`` has the same as an object, at any time.
+    """Prints at the end of the training what it wastes; ``report`` holds the same as an object at any time.
 
     ``show=False`` prints nothing.
     """
@@ -26,13 +26,13 @@ class MemoryMarkCallback(TrainerCallback):
 
     @property
     def report(self) -> Report | None:
-        """What was seen; ``None`` before the training has begun."""
+        """The report on the training so far; ``None`` before it begins."""
         return self._training.report
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Starts watching, on the process that reports."""
+        """Starts watching in the process that reports."""
         if state.is_world_process_zero:
             self._training.begin()
 

@@ -1,1 +1,1 @@
-"""Any model: what its name means, its config, its head, its synthetic batches. Importing this imports no torch."""
+"""Any model: the meaning of its name, its config, its head, its synthetic batches. Importing this imports no torch."""

@@ -1,6 +1,6 @@
-"""Synthetic batches, made from a model's config and from what its forward pass takes. Worker side: imports torch.
+"""Makes synthetic batches from a model's config and the arguments of its forward pass. Worker side: imports torch.
 
-No sample is padded: the batch to plan for is the one whose samples are all as long as they may be.
+No sample is padded: the batch to plan for is the one in which every sample has full length.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from memorymark.catalog.tasks import Task
 from memorymark.errors import UsageError
-from memorymark.models.tasks import Task
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from memorymark.workload import Batch
+    from memorymark.training.workload import Batch
 
 SAMPLES_PER_SECOND = 16_000
 SMALL_SIDE = 64
 FRAMES_PER_SECOND = 50
 SPECTRA_PER_SECOND = 100
 LETTERS_PER_SECOND = 10
-# These count positions from behind the padding token.
+# These count positions from after the padding token.
 OFFSET_POSITIONS = {
     "camembert",
     "data2vec-text",
@@ -38,38 +38,42 @@ OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
-# These take images of any size as they are.
+# These take images of any size.
 ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a sample is, in the units that the task has."""
+    """The size of a sample, in the task's units."""
 
     tokens: int = 0
     pixels: int = 0
     seconds: int = 0
 
+    def sizes(self, task: Task) -> dict[str, int]:
+        """Returns the size by unit, for the units of the task."""
+        return {unit: getattr(self, unit) for unit in task.units}
+
     def describe(self, task: Task, config: Any) -> str:
-        """In words: ``128 tokens``, ``77 tokens, 224 pixels``."""
-        words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit in task.units for size in [getattr(self, unit)]]
+        """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``."""
+        words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit, size in self.sizes(task).items()]
         if task.id == "speech-seq2seq":
             words.insert(0, f"{_frames(config) // SPECTRA_PER_SECOND} s of sound")
         return ", ".join(words)
 
 
 def text_config(config: Any) -> Any:
-    """The part of a config that is about words."""
+    """Returns the part of a config that describes text."""
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def image_config(config: Any) -> Any:
-    """The part of a config that is about images."""
+    """Returns the part of a config that describes images."""
     return getattr(config, "vision_config", None) or config
 
 
 def most_tokens(config: Any) -> int | None:
-    """The longest sequence that the positions of a model allow; ``None`` where nothing limits it."""
+    """Returns the longest sequence that a model's positions allow; ``None`` if unlimited."""
     text = text_config(config)
     most = getattr(text, "max_target_positions", None) or getattr(text, "max_position_embeddings", None)
     if not isinstance(most, int) or most < 1:
@@ -78,7 +82,7 @@ def most_tokens(config: Any) -> int | None:
 
 
 def image_side(config: Any) -> int | None:
-    """The side of the images that a config is made for."""
+    """Returns the side of the images that a config is made for."""
     side = getattr(image_config(config), "image_size", None)
     if isinstance(side, (list, tuple)) and side:
         side = side[0]
@@ -86,13 +90,13 @@ def image_side(config: Any) -> int | None:
 
 
 def small_side(config: Any, usual: int) -> int:
-    """The side of images for a stand-in: small, but where windows must divide an image, as the config has it."""
+    """Returns the image side for a stand-in: small, or the config's if windows must divide the image."""
     has_windows = getattr(image_config(config), "window_size", None) is not None
     return usual if has_windows else min(usual, SMALL_SIDE)
 
 
 def set_image_side(config: Any, side: int) -> None:
-    """Makes a model for images of another size, as one does to train on larger ones."""
+    """Changes a config to another image size, as users do to train on larger images."""
     part = image_config(config)
     if image_side(config) is not None and config.model_type not in ANY_IMAGE_SIZE:
         both = isinstance(part.image_size, (list, tuple))  # height and width
@@ -100,14 +104,14 @@ def set_image_side(config: Any, side: int) -> None:
 
 
 def seconds_of(config: Any) -> int | None:
-    """The length of the sounds that a config is made for; ``None`` where the model takes any."""
+    """Returns the length of the sounds that a config is made for; ``None`` if the model takes any."""
     if _is_spectrogram(config):
         return int(config.max_length) // SPECTRA_PER_SECOND
     return _frames(config) // SPECTRA_PER_SECOND if config.model_type == "whisper" else None
 
 
 def set_seconds(config: Any, seconds: int) -> None:
-    """Makes a model for sounds of another length."""
+    """Changes a config to sounds of another length."""
     if _is_spectrogram(config):
         config.max_length = seconds * SPECTRA_PER_SECOND
     elif config.model_type == "whisper":
@@ -115,7 +119,7 @@ def set_seconds(config: Any, seconds: int) -> None:
 
 
 def usual_tokens(config: Any, task: Task, pixels: int) -> int:
-    """How long a sequence of the task usually is, as far as the model can take it."""
+    """Returns the usual sequence length of the task, at most what the model allows."""
     limit = most_tokens(config)
     if task.id == "contrastive":
         return limit or task.size
@@ -124,14 +128,14 @@ def usual_tokens(config: Any, task: Task, pixels: int) -> int:
 
 
 def image_places(config: Any, pixels: int) -> int:
-    """How many places of a sequence an image of this side takes."""
+    """Returns how many positions of a sequence an image of this side takes."""
     return PLACES[config.model_type](config, pixels) if config.model_type in PLACES else 0
 
 
 def make_batch(
     config: Any, task: Task, arguments: set[str], shape: Shape, name: str
 ) -> Callable[[int, torch.device], Batch]:
-    """A function that makes batches for a model whose forward pass takes these ``arguments``."""
+    """Returns a function that makes batches for a model whose forward pass takes these ``arguments``."""
     makers = {
         "image-classification": _images,
         "audio-classification": _sounds,
@@ -143,7 +147,9 @@ def make_batch(
     make = makers.get(task.id, _texts)
     if make is _images_in_texts and config.model_type not in PLACES:
         raise UsageError(
-            f"how {name} ({config.model_type}) takes images is not known here; give a file.py:function that makes it."
+            f"how {name} ({config.model_type}) takes images is not known; pass a file.py:function that makes it.",
+            code="not_applicable",
+            field="model",
         )
     wanted = {"pixel_values", "input_values", "input_features", "input_ids"}
     known = {"_images": {"pixel_values"}, "_sounds": {"input_values", "input_features"}}
@@ -153,22 +159,24 @@ def make_batch(
     def batch(size: int, device: torch.device) -> Batch:
         try:
             return make(_Maker(config, task, arguments, shape, size, device))
-        except AttributeError:  # its config says in other words what a sample is
+        except AttributeError:  # its config describes samples by other fields
             raise unknown_inputs(config, name) from None
 
     return batch
 
 
 def unknown_inputs(config: Any, name: str) -> UsageError:
-    """What to say of a model whose batches nobody here knows how to make."""
+    """Returns the error for a model whose batches cannot be made here."""
     return UsageError(
-        f"what {name} ({config.model_type}) takes is not known here; give a file.py:function that makes it."
+        f"the inputs of {name} ({config.model_type}) are not known; pass a file.py:function that makes it.",
+        code="not_applicable",
+        field="model",
     )
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """One batch that is being made."""
+    """Makes the tensors of one batch."""
 
     config: Any
     task: Task
@@ -178,7 +186,7 @@ class _Maker:
     device: torch.device
 
     def words(self, *shape: int) -> Tensor:
-        """Random words, none of which means something to the model: no padding, no end."""
+        """Returns random tokens without any special ones, such as padding or end."""
         import torch
 
         first, end = ordinary_words(self.config)
@@ -200,7 +208,7 @@ class _Maker:
         return torch.rand(shape, device=self.device)
 
     def classes(self, *shape: int) -> Tensor:
-        """A class for each, or a number where the model predicts one."""
+        """Returns a class for each sample, or a number if the model is a regression."""
         import torch
 
         count = self.config.num_labels
@@ -212,7 +220,7 @@ class _Maker:
 
 
 def ordinary_words(config: Any) -> tuple[int, int]:
-    """The longest run of words without one that means something to the model: its first and the end."""
+    """Returns the longest range of token ids without special tokens: its first id and its end."""
     text = text_config(config)
     given = {**config.to_dict(), **text.to_dict()}
     special = {value for key, value in given.items() if key.endswith(("_token_id", "_token_index"))}
@@ -279,7 +287,7 @@ def _spectrograms(maker: _Maker) -> Batch:
 
 
 def _frames(config: Any) -> int:
-    """The frames that a Whisper model wants; two make one position."""
+    """Returns the number of frames that a Whisper model takes; two make one position."""
     return 2 * int(config.max_source_positions)
 
 
@@ -318,7 +326,7 @@ def _images_in_texts(maker: _Maker) -> Batch:
     return {name: value for name, value in batch.items() if name in maker.arguments}
 
 
-def _no_places(config: Any, pixels: int) -> int:  # noqa: ARG001 - the image is looked at from the side
+def _no_places(config: Any, pixels: int) -> int:  # noqa: ARG001 - cross-attention reads the image
     return 0
 
 
@@ -332,7 +340,7 @@ def _one_place_for_several_patches(config: Any, pixels: int) -> int:
     return (pixels // int(vision.patch_size) // int(vision.spatial_merge_size)) ** 2
 
 
-# How many places of a sequence an image takes, for the families whose inputs are known.
+# How many positions of a sequence an image takes, for the families whose inputs are known.
 PLACES: dict[str, Callable[[Any, int], int]] = {
     "blip": _no_places,
     "llava": _one_place_a_patch,

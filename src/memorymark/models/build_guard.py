@@ -1,8 +1,7 @@
-"""Sees to it that building a model from a config opens no file, starts no process and reaches no network.
+"""Ensures that building a model from a config opens no file, starts no process and reaches no network.
 
-The fields of a config are checked before; this is for the way that nobody has thought of. Python tells an audit hook of
-each of these operations before it happens, whichever library asks for it. A hook cannot be taken out again, so it
-stands by and looks at a flag.
+The fields of a config are checked before; this guards against what those checks miss. Python calls an audit hook before
+each of these operations, whichever library makes them. A hook cannot be removed, so it stays and checks a flag.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from typing import Any
 
 from memorymark.errors import UsageError
 
-# Whatever it is called with.
+# Refused with any arguments.
 REFUSED = (
     *("socket.", "subprocess.", "ftplib.", "http.", "urllib.", "smtplib.", "webbrowser.", "shutil.", "sqlite3."),
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "os.truncate"),
     *("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "pty."),
 )
-# Whose first argument is a path, and which import modules too: allowed where libraries lie.
+# Their first argument is a path. Imports use them too, so they are allowed inside library folders.
 OPENING = ("open", "os.listdir", "os.scandir", "ctypes.dlopen")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _state = threading.local()
-# In a worker, which builds one model at a time, what libraries do in threads of theirs counts too.
+# A worker builds one model at a time, so there the guard covers the libraries' threads too.
 _whole_process = {"is_meant": False, "is_on": False}
 
 
 def guard_every_thread() -> None:
-    """Has the guard look at all threads of this process; for workers, in which nobody else's threads run."""
+    """Extends the guard to all threads of this process; for workers, which run no other work."""
     _whole_process["is_meant"] = True
 
 
 @contextmanager
 def only_building() -> Iterator[None]:
-    """Inside, nothing but Python's own libraries can be opened by this thread, or in a worker by any."""
+    """Lets this thread, or any thread of a worker, open nothing but libraries inside the context."""
     _install()
     before, writes_bytecode = getattr(_state, "is_on", False), sys.dont_write_bytecode
     _state.is_on, sys.dont_write_bytecode = True, True
@@ -61,8 +60,10 @@ def _install() -> None:
             return
         if event.startswith(REFUSED) or (event in OPENING and not _is_of_a_library(event, arguments, roots)):
             raise UsageError(
-                "the config has a library open a file or reach out, which is not done for a config; give one without "
+                "the config makes a library open a file or use the network, which is not allowed; pass one without "
                 "names of files and other models.",
+                code="bad_config",
+                field="config",
                 detail=f"{event} {arguments[:1]}",
             )
 
@@ -76,12 +77,12 @@ def _library_paths() -> set[str]:
 
 def _is_of_a_library(event: str, arguments: tuple[Any, ...], roots: tuple[str, ...]) -> bool:
     path = arguments[0] if arguments else None
-    if path is None or isinstance(path, int):  # this process itself, or a file that is open already
+    if path is None or isinstance(path, int):  # this process itself, or an open file
         return True
     if event == "open" and len(arguments) > 2 and isinstance(arguments[2], int) and arguments[2] & WRITING:
         return False
     name = os.fsdecode(path)
-    if event == "ctypes.dlopen" and os.sep not in name:  # found by the system's loader among its own
+    if event == "ctypes.dlopen" and os.sep not in name:  # the system's loader finds it
         return True
-    # Under realpath a link inside a library leads to where it points.
+    # realpath resolves links that lead out of a library's folder.
     return os.path.realpath(name).startswith(roots)

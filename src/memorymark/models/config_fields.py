@@ -1,7 +1,7 @@
-"""Which fields of a config.json reach transformers: those that its classes read, and no string that leads elsewhere.
+"""Filters a config.json for transformers: keeps the fields its classes read, and refuses strings that lead elsewhere.
 
-Worker side: looks at classes of transformers. A config is a stranger's text. What it says is a number, a switch or the
-name of a choice; a path, an address or another model's name would have a library open or fetch it.
+Worker side: inspects classes of transformers. A config is untrusted text. Its values may be numbers, switches or names
+of choices; a path, an address or another model's name would make a library open or fetch it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from memorymark.errors import UsageError
-from memorymark.models.timm_names import SPELLED as TIMM_NAME
+from memorymark.question.timm_names import SPELLED as TIMM_NAME
 
-# Read by the base classes of transformers or through the model's text part, whatever a class itself declares.
+# Read by the base classes of transformers or through the model's text part, so allowed for every class.
 OF_ALL_MODELS = {
     *("add_cross_attention", "decoder_start_token_id", "head_dim", "id2label", "is_decoder", "is_encoder_decoder"),
     *("layer_types", "max_position_embeddings", "num_labels", "original_max_position_embeddings"),
@@ -31,7 +31,7 @@ READS = re.compile(r"config\.(\w+)|[\"'](\w+)[\"']")
 
 
 def only_known(facts: dict[str, Any], config_class: Any) -> dict[str, Any]:
-    """The config without the fields that its class does not read; strings that lead elsewhere are refused."""
+    """Returns the config without the fields that its class does not read; refuses strings that lead elsewhere."""
     return {
         key: _checked(key, value, config_class)
         for key, value in facts.items()
@@ -41,23 +41,23 @@ def only_known(facts: dict[str, Any], config_class: Any) -> dict[str, Any]:
 
 @cache
 def known_fields(config_class: Any) -> frozenset[str]:
-    """The fields that a class declares, or that its or its model's code reads."""
+    """Returns the fields that a class declares, or that its code or its model's code reads."""
     from transformers import PreTrainedConfig
 
     declared = {field.name for field in fields(config_class)}
-    # Some classes say only that a part is a config; what the base class is made of is no field of any model.
+    # Some classes declare a part only as a config; attributes of the base class are not fields of a model.
     parts = [
         one for one in config_class.sub_configs.values() if hasattr(one, "sub_configs") and one is not PreTrainedConfig
     ]
     read = {*OF_ALL_MODELS, *config_class.attribute_map, *config_class.sub_configs, *_read_by_code(config_class)}
     read |= {name for part in parts if part is not config_class for name in known_fields(part)}
     read -= vars(PreTrainedConfig).keys() - OF_ALL_MODELS
-    # A field must not take the place of a method.
+    # A field must not replace a method.
     return frozenset(declared | {name for name in read if not callable(getattr(config_class, name, None))})
 
 
 def _read_by_code(config_class: Any) -> set[str]:
-    """Names of fields in the source of a class and its models: older spellings, and what has no declaration."""
+    """Returns field names in the source of a class and its models: older spellings and undeclared fields."""
     try:
         folder = Path(inspect.getfile(config_class)).parent
         sources = [*folder.glob("configuration_*.py"), *folder.glob("modeling_*.py")]
@@ -68,15 +68,23 @@ def _read_by_code(config_class: Any) -> set[str]:
 
 
 def _checked(key: str, value: Any, config_class: Any) -> Any:
-    """The value of a field, rid of what is not known, if it is plain."""
+    """Returns the value of a field without unknown parts; refuses values that are not plain."""
     if key == "id2label" and isinstance(value, dict):
-        return {number: f"LABEL_{number}" for number in value}  # how many counts; labels may say anything
+        return {number: f"LABEL_{number}" for number in value}  # only their number matters; labels may be any text
     if key == "architectures" and isinstance(value, list):
         return [name for name in value if isinstance(name, str) and name.isidentifier()]
     if key == "model_args" and value:
-        raise UsageError("the config hands arguments to timm; name the model as in timm:vit_base_patch16_224 instead.")
+        raise UsageError(
+            "the config passes arguments to timm; name the model instead, such as timm:vit_base_patch16_224.",
+            code="bad_config",
+            field="config",
+        )
     if key == "architecture" and not (isinstance(value, str) and TIMM_NAME.fullmatch(value)):
-        raise UsageError("the architecture of the config is no model of timm; name one as in timm:resnet50.")
+        raise UsageError(
+            "the architecture of the config is not a timm model; name one, such as timm:resnet50.",
+            code="bad_config",
+            field="config",
+        )
     if isinstance(value, dict):
         part = _part(key, value, config_class)
         if part is not None:
@@ -88,7 +96,7 @@ def _checked(key: str, value: Any, config_class: Any) -> Any:
 
 
 def _part(key: str, value: dict[str, Any], config_class: Any) -> Any:
-    """The class of a part of a config: of its text, its images."""
+    """Returns the class of a part of a config, such as its text or its images."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     declared = config_class.sub_configs.get(key) if config_class is not None else None
@@ -105,7 +113,9 @@ def _part(key: str, value: dict[str, Any], config_class: Any) -> Any:
 def _word(key: str, text: str) -> str:
     if len(text) > LONGEST_WORD or not WORD.fullmatch(text) or ".." in text:
         raise UsageError(
-            f"{key[:LONGEST_WORD]!r} of the config holds a path, an address or the name of another model, and none is "
-            "followed; leave it out."
+            f"{key[:LONGEST_WORD]!r} of the config holds a path, an address or the name of another model, which is not "
+            "allowed; leave it out.",
+            code="bad_config",
+            field="config",
         )
     return text

@@ -1,4 +1,4 @@
-"""Workloads that a function of the user's makes. Worker side: the code runs here, its faults are told as its own."""
+"""Workloads made by a user's function. Worker side: the code runs here, and its errors name it as their cause."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from memorymark.blame import said_by
+from memorymark.catalog.tasks import OPTIONS
+from memorymark.checks.nearest import nearest
 from memorymark.errors import MemoryMarkError, UsageError
-from memorymark.models.names import FactoryCall, read_factory
-from memorymark.models.tasks import OPTIONS
-from memorymark.request import Request
-from memorymark.workload import Batch, Workload, count_elements
+from memorymark.messages import Message, Option
+from memorymark.question.model_names import FactoryCall, read_factory
+from memorymark.question.request import Request
+from memorymark.suggestions import meant, without
+from memorymark.training.blame import said_by
+from memorymark.training.workload import Batch, Workload, count_elements
 
 if TYPE_CHECKING:
     import torch
@@ -23,18 +26,34 @@ if TYPE_CHECKING:
 
 
 def require_file(request: Request) -> None:
-    """Refuses a file that is not there."""
+    """Raises ``UsageError`` if the file of a request does not exist."""
     call = read_factory(request.model)
     if call.is_file and not Path(call.where).is_file():
-        raise UsageError(f"there is no file {call.where}; check the path of {request.entry.id}.")
+        raise UsageError(
+            f"there is no file {call.where}; check the path of {request.entry.id}.",
+            code="not_readable",
+            field="model",
+            given=request.model,
+        )
 
 
 def factory_workload(request: Request) -> Workload:
-    """The workload that the function of a request makes, with checks around what it gives."""
-    given = {"--task": request.task} | {OPTIONS[unit]: size for unit, size in request.sizes.items()}
+    """Returns the workload that the function of a request makes, with checks around its parts."""
+    given = {"task": request.task} | {OPTIONS[unit]: size for unit, size in request.sizes.items()}
     for option, value in given.items():
         if value is not None:
-            raise UsageError(f"{option} does not apply to {request.entry.id}, which makes its own batches; drop it.")
+            raise UsageError(
+                Message(
+                    "{option} does not apply to {model}, which makes its own batches",
+                    option=Option(option),
+                    model=request.entry.id,
+                ),
+                hint="drop it",
+                code="not_applicable",
+                field=option,
+                given=value,
+                proposals=[without(option)],
+            )
     call = read_factory(request.model)
     workload = _called(call, request.entry.id)
     return checked(workload, request.entry.id)
@@ -45,29 +64,37 @@ def _called(call: FactoryCall, name: str) -> Workload:
     try:
         module = _file_module(call.where) if call.is_file else _named_module(call.where)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{short} cannot be imported ({said_by(error)}).") from None
+        raise _theirs(f"{short} cannot be imported ({said_by(error)}).") from None
     factory = getattr(module, call.function, None)
     if factory is None:
         names = [key for key, value in vars(module).items() if callable(value) and _is_from(module, value)]
         has = f"it has {', '.join(names)}" if names else "it defines no function"
-        raise UsageError(f"{short} has no {call.function}; {has}.")
+        near = (f"{call.where}:{one}" for one in nearest(call.function, names))
+        raise UsageError(
+            f"{short} has no {call.function}; {has}.",
+            code="unknown_model",
+            field="model",
+            given=name,
+            allowed=names,
+            proposals=meant("model", near),
+        )
     if isinstance(factory, Workload):
         return factory
     if not callable(factory):
-        raise UsageError(
-            f"{call.function} of {short} is no function but {_kind(factory)}; name one that makes a Workload."
+        raise _theirs(
+            f"{call.function} of {short} is not a function but {_kind(factory)}; name one that makes a Workload."
         )
     try:
         made = factory(*call.arguments, **call.named)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{name} raised {said_by(error)}.") from None
+        raise _theirs(f"{name} raised {said_by(error)}.") from None
     if not isinstance(made, Workload):
-        raise UsageError(f"{name} gave {_kind(made)} and not a memorymark.Workload; return Workload(build, batch).")
+        raise _theirs(f"{name} returned {_kind(made)}, not a memorymark.Workload; return Workload(build, batch).")
     return made
 
 
 def checked(workload: Workload, name: str) -> Workload:
-    """The same workload; what is wrong with it is told in a sentence when it shows."""
+    """Returns the workload with checks that turn its errors into one sentence."""
     import torch
 
     _require_growing_batches(workload, name)
@@ -78,16 +105,16 @@ def checked(workload: Workload, name: str) -> Workload:
         except MemoryMarkError:
             raise
         except Exception as error:
-            on_meta = torch.get_default_device().type == "meta"  # where the caller has another way
+            on_meta = torch.get_default_device().type == "meta"  # the caller can build it elsewhere
             if on_meta and isinstance(error, (NotImplementedError, RuntimeError)):
                 raise
             if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
                 raise
-            raise UsageError(f"build() of {name} raised {said_by(error)}.") from None
+            raise _theirs(f"build() of {name} raised {said_by(error)}.") from None
         if not isinstance(model, torch.nn.Module):
-            raise UsageError(f"build() of {name} gave {_kind(model)} and not a torch.nn.Module.")
+            raise _theirs(f"build() of {name} returned {_kind(model)}, not a torch.nn.Module.")
         if not any(parameter.requires_grad for parameter in model.parameters()):
-            raise UsageError(f"{name} has no parameters to train: the {type(model).__name__} that it builds has none.")
+            raise _theirs(f"{name} has no parameters to train: the {type(model).__name__} that it builds has none.")
         return model
 
     name_given = workload.name if workload.name != "model" else name
@@ -100,9 +127,7 @@ def _require_growing_batches(workload: Workload, name: str) -> None:
 
     two, three = (count_elements(_batch(workload, size, torch.device("cpu"), name)) for size in (2, 3))
     if two == three:
-        raise UsageError(
-            f"batch() of {name} ignores its size: 2 samples are as large as 3; make as many as are asked for."
-        )
+        raise _theirs(f"batch() of {name} ignores its size: 2 samples are as large as 3; make as many as requested.")
 
 
 def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Batch:
@@ -111,27 +136,32 @@ def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Ba
     try:
         batch = workload.batch(size, device)
     except Exception as error:
-        raise UsageError(f"batch() of {name} raised {said_by(error)}.") from None
+        raise _theirs(f"batch() of {name} raised {said_by(error)}.") from None
     if not isinstance(batch, dict) or not batch:
-        raise UsageError(f"batch() of {name} gave {_kind(batch)} and not a dictionary of tensors.")
+        raise _theirs(f"batch() of {name} returned {_kind(batch)}, not a dictionary of tensors.")
     for key, value in batch.items():
         if not isinstance(value, torch.Tensor):
-            raise UsageError(f"batch() of {name} gave {_kind(value)} as {key!r} and not a tensor.")
+            raise _theirs(f"batch() of {name} returned {_kind(value)} as {key!r}, not a tensor.")
     return batch
 
 
+def _theirs(sentence: str) -> UsageError:
+    """Returns the error for a fault in the caller's code."""
+    return UsageError(sentence, code="bad_workload", field="model")
+
+
 def _describe(batch: Batch) -> str:
-    """The shape of a sample: ``x 3x128x128, y``."""
+    """Describes the shape of a sample: ``x 3x128x128, y``."""
     return ", ".join(f"{key} {'x'.join(map(str, value.shape[1:]))}".strip() for key, value in batch.items())
 
 
 def _file_module(file: str) -> ModuleType:
-    """Runs a file as a module; what lies beside it can be imported, but hides nothing that is installed."""
+    """Runs a file as a module; it can import files beside it, but they do not shadow installed packages."""
     _add_to_path(str(Path(file).parent))
     name = f"memorymark_model_{Path(file).stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look it up there
     spec.loader.exec_module(module)

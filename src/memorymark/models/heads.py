@@ -1,4 +1,4 @@
-"""From a config to a model: which head a user would train, and how it is built. Worker side: imports transformers."""
+"""From a config to a model: chooses the head to train and builds the model. Worker side: imports transformers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import inspect
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from memorymark.catalog.tasks import TASKS, TELLS_PROBLEM_TYPE, Task
 from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.messages import Message
 from memorymark.models.build_guard import only_building
 from memorymark.models.config_fields import only_known
-from memorymark.models.configs import is_cut, what_to_build
-from memorymark.models.tasks import TASKS, TELLS_PROBLEM_TYPE, Task
+from memorymark.question.configs import is_cut, what_to_build
+from memorymark.suggestions import without
 
 if TYPE_CHECKING:
     from torch import nn
 
-# What a class in a config's ``architectures`` says about what it was last trained for. A masked language model is a
-# start to train something else from, so it says nothing.
+# The task that a class in a config's ``architectures`` was last trained for. A masked language model is not in the
+# list: people fine-tune it for something else.
 LAST_TRAINED_FOR = {
     "ForSequenceClassification": ("sequence-classification", "audio-classification"),
     "ForTokenClassification": ("token-classification",),
@@ -26,7 +28,7 @@ LAST_TRAINED_FOR = {
 
 
 def make_config(facts: dict[str, Any], name: str) -> Any:
-    """The config object of transformers that a config.json describes."""
+    """Returns transformers' config object for a config.json."""
     import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -34,8 +36,15 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
     family = facts["model_type"]
     if family not in CONFIG_MAPPING:
         raise UsageError(
-            f"transformers {transformers.__version__} knows no model_type {family!r}, which {name} has; "
-            "a newer version may, or say --trust-remote-code if the model brings its own code."
+            Message(
+                "transformers {version} does not know model_type {family!r} of {name}; try a newer version, or use "
+                "{trust_remote_code:True} if the model brings its own code.",
+                version=transformers.__version__,
+                family=family,
+                name=name,
+            ),
+            code="bad_config",
+            field="model",
         )
     config_class = CONFIG_MAPPING[family]
     facts = only_known({key: value for key, value in facts.items() if key != "model_type"}, config_class)
@@ -47,13 +56,13 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
     except Exception as error:  # configs check themselves in many ways
         raise no_model(name, error) from None
     if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
-        # Most config.json files say it, and no class knows it; any word does for the shape of a batch.
+        # Most config.json files set it, but not every class has it; any token does for the shape of a batch.
         config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
     return config
 
 
 def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
-    """A config.json that also names what a stand-in has less of, where it leaves that to its class."""
+    """Returns a config.json with the class's defaults for the fields that a stand-in makes smaller."""
 
     def add(given: dict[str, Any], config: Any) -> dict[str, Any]:
         parts = {key: getattr(config, key, None) for key in getattr(config, "sub_configs", ())}
@@ -69,30 +78,42 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def no_model(name: str, error: Exception) -> UsageError:
-    """What to say where a config turns out to be none of a model."""
+    """Returns the error for a config that does not describe a model."""
     said = " ".join(str(error).split())
     return UsageError(
-        f"the config of {name} is no model; check its values against a config.json that works.",
+        f"the config of {name} does not describe a model; compare it with a config.json that works.",
+        code="bad_config",
+        field="model",
         detail=f"{type(error).__name__}: {said[:200]}",
     )
 
 
 def possible_tasks(config: Any) -> list[str]:
-    """What a model of this config can be trained for."""
+    """Returns the tasks that a model of this config can be trained for."""
     return [task.id for task in TASKS.values() if model_class(config, task) is not None]
 
 
 def choose_task(config: Any, asked: str | None, name: str) -> Task:
-    """The task that was asked for, or the one that most people train such a model for."""
+    """Returns the requested task, or the one that such models are usually trained for."""
     possible = possible_tasks(config)
     if asked is not None:
         if asked not in possible:
-            others = f"it has {', '.join(possible)}" if possible else "give a file.py:function that makes it"
-            raise UsageError(f"{name} ({config.model_type}) has no head for {asked}; {others}.")
+            others = f"it has {', '.join(possible)}" if possible else "pass a file.py:function that makes it"
+            raise UsageError(
+                f"{name} ({config.model_type}) has no head for {asked}; {others}.",
+                code="not_applicable",
+                field="task",
+                given=asked,
+                allowed=possible,
+                proposals=[without("task")] if possible else [],
+            )
         return TASKS[asked]
     if not possible:
         raise UsageError(
-            f"{name} ({config.model_type}) has no head that can be trained here; give a file.py:function that makes it."
+            f"{name} ({config.model_type}) has no head that can be trained here",
+            hint="pass a file.py:function that makes it",
+            code="not_applicable",
+            field="model",
         )
     return TASKS[_usual_task(config, possible)]
 
@@ -117,7 +138,7 @@ def _usual_task(config: Any, possible: list[str]) -> str:
 
 
 def model_class(config: Any, task: Task) -> type[nn.Module] | None:
-    """The class of transformers that has the task's head over this config."""
+    """Returns transformers' class with the task's head for this config, or ``None``."""
     import transformers
 
     auto_class = getattr(transformers, task.auto_class, None)
@@ -145,28 +166,28 @@ def _remote_class(config: Any, task: Task) -> type[nn.Module]:
     found: type[nn.Module] = get_class_from_dynamic_module(
         config.auto_map[task.auto_class],
         config._name_or_path,
-        revision=getattr(config, "_commit_hash", None),  # that of the config: their code and it belong together
+        revision=getattr(config, "_commit_hash", None),  # the config's revision, which the code belongs to
     )
     return found
 
 
 def forward_arguments(found: type[nn.Module]) -> set[str]:
-    """The names of what a class's forward pass takes."""
+    """Returns the argument names of a class's forward pass."""
     return set(inspect.signature(found.forward).parameters)
 
 
 def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module:
-    """The model with random weights; ``tied`` is what the config.json says of its word embeddings."""
+    """Builds the model with random weights; ``tied`` is the config.json's setting for its word embeddings."""
     import copy
 
     import torch
 
     found = model_class(config, task)
-    assert found is not None  # noqa: S101 - choose_task has looked
+    assert found is not None  # noqa: S101 - choose_task has checked
     config = copy.deepcopy(config)  # building may write into it
     config.dtype = torch.float32
     if task.id in TELLS_PROBLEM_TYPE and getattr(config, "problem_type", None) is None:
-        # As the first step would set it, after which a compiled model is compiled a second time.
+        # The first step would change it, and a compiled model would then be compiled again.
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
@@ -182,7 +203,7 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
 
 
 def _untie(model: nn.Module) -> None:
-    """T5 of version 1.1 has a head of its own in its weights, whatever transformers makes of its config."""
+    """Gives the model a separate output layer: T5 1.1 has one, though transformers ties it by default."""
     from torch import nn
 
     inner, outer = model.get_input_embeddings(), model.get_output_embeddings()  # type: ignore[operator]

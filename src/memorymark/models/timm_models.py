@@ -1,13 +1,15 @@
-"""Image models of timm, where it is installed. Worker side: imports timm and torch."""
+"""Image models of timm, if it is installed. Worker side: imports timm and torch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memorymark.catalog.tasks import TASKS, Task, check_sizes
 from memorymark.errors import UsageError
-from memorymark.models.tasks import TASKS, check_sizes
-from memorymark.request import Request
-from memorymark.workload import Batch, Workload
+from memorymark.messages import Message
+from memorymark.question.request import Request
+from memorymark.suggestions import meant, without
+from memorymark.training.workload import Batch, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,16 +19,12 @@ if TYPE_CHECKING:
 
 
 def timm_workload(request: Request) -> Workload:
-    """A model of timm's registry with random weights, trained to classify images."""
+    """Returns a workload that trains a timm model with random weights to classify images."""
     name = request.model.removeprefix("timm:")
     timm = _timm(name)
-    if not timm.is_model(name):
-        near = timm.list_models(f"*{name.partition('.')[0]}*")[:3]
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UsageError(f"timm {timm.__version__} has no model {name!r}; {hint}timm.list_models() has them all.")
+    _require_model(timm, name, request)
     task = TASKS["image-classification"]
-    if request.task not in (None, task.id):
-        raise UsageError(f"timm models are trained for {task.id} here; drop --task.")
+    _require_task(task, request)
     asked = request.sizes
     check_sizes(request.entry.id, task, asked, {})
     facts = timm.get_pretrained_cfg(name)
@@ -46,11 +44,43 @@ def timm_workload(request: Request) -> Workload:
             "labels": torch.randint(0, classes, (size,), device=device),
         }
 
-    return Workload(build=build, batch=batch, loss=_loss, name=request.entry.id, sample=f"{sides[0]} pixels")
+    return Workload(
+        build=build,
+        batch=batch,
+        loss=_loss,
+        name=request.entry.id,
+        sample=f"{sides[0]} pixels",
+        sample_sizes={"pixels": sides[0]},
+    )
+
+
+def _require_model(timm: Any, name: str, request: Request) -> None:
+    if not timm.is_model(name):
+        near = timm.list_models(f"*{name.partition('.')[0]}*")[:3]
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UsageError(
+            f"timm {timm.__version__} has no model {name!r}; {hint}timm.list_models() lists them all.",
+            code="unknown_model",
+            field="model",
+            given=request.model,
+            proposals=meant("model", (f"timm:{one}" for one in near)),
+        )
+
+
+def _require_task(task: Task, request: Request) -> None:
+    if request.task not in (None, task.id):
+        raise UsageError(
+            Message("timm models are trained for {task_id} here; drop {task}.", task_id=task.id),
+            code="not_applicable",
+            field="task",
+            given=request.task,
+            allowed=[task.id],
+            proposals=[without("task")],
+        )
 
 
 def _sized(timm: Any, name: str, sides: list[int], usual: list[int]) -> dict[str, Any]:
-    """What makes a model for other images; convolutions take any, others have to be told."""
+    """Returns the arguments for other image sizes; convolutions take any size, other models must be told."""
     if list(sides) == list(usual):
         return {}
     import inspect
@@ -70,9 +100,12 @@ def _loss(model: Callable[..., Any], batch: Batch) -> Tensor:
 def _timm(name: str) -> Any:
     try:
         import timm
-    except Exception as error:  # it, or what it needs, is missing or broken
+    except Exception as error:  # timm or one of its dependencies is missing or broken
         raise UsageError(
             f"timm:{name} needs timm, which cannot be imported here; `pip install 'memorymark[timm]'` may help.",
+            code="not_installed",
+            field="model",
+            given=f"timm:{name}",
             detail=f"{type(error).__name__}: {error}",
         ) from None
     return timm

@@ -1,18 +1,20 @@
-"""The workload that a request names, whatever the name means. Worker side: imports torch and transformers."""
+"""Builds the workload that a request names. Worker side: imports torch and transformers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memorymark.catalog.tasks import Task, check_sizes
 from memorymark.errors import UsageError
+from memorymark.messages import Message
 from memorymark.models import batches, heads
-from memorymark.models.configs import check_config, stand_in
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
-from memorymark.models.tasks import Task, check_sizes
 from memorymark.models.timm_models import timm_workload
-from memorymark.request import Request
-from memorymark.workload import Batch, Workload
+from memorymark.question.configs import check_config, stand_in
+from memorymark.question.request import Request
+from memorymark.suggestions import without
+from memorymark.training.workload import Batch, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +23,16 @@ if TYPE_CHECKING:
 
 
 def workload_of(request: Request) -> Workload:
-    """The workload a request names."""
+    """Returns the workload that a request names."""
     kind = request.name.kind
     if request.small and not has_stand_in(request):
-        raise UsageError(f"there is no stand-in for {request.entry.id}, only for configs; drop --small.")
+        raise UsageError(
+            Message("{model} has no small stand-in, only configs have; drop {small}.", model=request.entry.id),
+            code="not_applicable",
+            field="small",
+            given=True,
+            proposals=[without("small")],
+        )
     if request.recipe.loss == "mean" and kind in ("factory", "timm"):
         raise _no_logits(request)
     if kind == "factory":
@@ -35,7 +43,7 @@ def workload_of(request: Request) -> Workload:
 
 
 def look_early(request: Request) -> None:
-    """Refuses a file or a Hugging Face id that is not there, before anything slow is imported."""
+    """Refuses a missing file or Hugging Face id before anything slow is imported."""
     if request.name.kind == "factory":
         require_file(request)
     elif request.name.kind == "hub":
@@ -43,12 +51,12 @@ def look_early(request: Request) -> None:
 
 
 def published_config(request: Request) -> dict[str, Any] | None:
-    """The config that is fetched for a request, and may be another tomorrow; ``None`` where nothing is fetched."""
+    """Returns the config that is fetched for a request and may change; ``None`` if nothing is fetched."""
     return _facts(request) if request.name.kind == "hub" and not request.trust_remote_code else None
 
 
 def has_stand_in(request: Request) -> bool:
-    """Whether there is a small model of the same kind."""
+    """Tells whether there is a small model of the same kind."""
     return request.name.is_of_transformers
 
 
@@ -67,7 +75,14 @@ def _of_config(request: Request) -> Workload:
     found = heads.model_class(config, task)
     assert found is not None  # noqa: S101 - choose_task has looked
     if request.recipe.channels_last and "pixels" not in task.units:
-        raise UsageError(f"--channels-last is for image models and {name} is none; drop it.")
+        raise UsageError(
+            Message("{channels_last} is for image models, and {name} is not one", name=name),
+            hint="drop it",
+            code="not_applicable",
+            field="channels_last",
+            given=True,
+            proposals=[without("channels_last", usual=False)],
+        )
 
     if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering"):
         raise _no_logits(request)
@@ -81,6 +96,7 @@ def _of_config(request: Request) -> Workload:
         loss=_contrastive_loss if task.id == "contrastive" else None,
         name=name,
         sample=shape.describe(task, config),
+        sample_sizes=shape.sizes(task),
     )
 
 
@@ -90,7 +106,14 @@ def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_logits(request: Request) -> UsageError:
-    return UsageError(f"--loss mean takes a model's logits and {request.entry.id} gives none; drop it.")
+    return UsageError(
+        Message("{loss:mean} needs logits, and {model} returns none", model=request.entry.id),
+        hint="drop it",
+        code="not_applicable",
+        field="loss",
+        given="mean",
+        proposals=[without("loss", usual="model")],
+    )
 
 
 def _contrastive_loss(model: Callable[..., Any], batch: Batch) -> Tensor:
@@ -99,7 +122,7 @@ def _contrastive_loss(model: Callable[..., Any], batch: Batch) -> Tensor:
 
 
 def _facts(request: Request) -> dict[str, Any]:
-    """The config.json, wherever it is."""
+    """Reads the config.json from wherever the request points."""
     entry = request.name.entry
     if entry is not None:
         return {**entry.config, "model_type": entry.family}
@@ -109,30 +132,57 @@ def _facts(request: Request) -> dict[str, Any]:
 
 
 def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
-    """The sizes of a sample: as asked for, or as usual for the model or the task."""
-    entry, asked = request.name.entry, request.sizes
-    largest = {"tokens": batches.most_tokens(config)} if entry is None or request.task else {}
-    check_sizes(request.entry.id, task, asked, {unit: most for unit, most in largest.items() if most is not None})
-    usual = {"seconds": batches.seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
-    is_usual_task = entry is not None and entry.task == task.id
-    if entry is not None and is_usual_task and not request.small:
-        usual[task.units[0]] = entry.sample_size
-    if request.small:
-        usual |= {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
-    pixels = asked["pixels"] or usual["pixels"]
+    """Returns the sizes of a sample, requested or usual for the model or the task, and adapts the config to them."""
+    _check_sizes(request, config, task)
+    asked, usual = request.sizes, _usual_sizes(request, config, task)
+    pixels, seconds = asked["pixels"] or usual["pixels"], asked["seconds"] or usual["seconds"]
     if "pixels" in task.units and (asked["pixels"] or request.small):
         batches.set_image_side(config, pixels)
-    seconds = asked["seconds"] or usual["seconds"]
     if "seconds" in task.units and (asked["seconds"] or request.small):
         batches.set_seconds(config, seconds)
-    if "tokens" not in usual:
-        usual["tokens"] = batches.usual_tokens(config, task, pixels)
-        if request.small:
-            places = batches.image_places(config, pixels) if task.id == "image-text-to-text" else 0
-            usual["tokens"] = min(usual["tokens"], task.small_size + places)
-    tokens = asked["tokens"] or usual["tokens"]
+    tokens = asked["tokens"] or usual.get("tokens") or _usual_tokens(request, config, task, pixels)
+    _require_room_for_text(request, config, task, tokens=tokens, pixels=pixels)
+    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds)
+
+
+def _check_sizes(request: Request, config: Any, task: Task) -> None:
+    """Refuses sizes that exceed what the config allows."""
+    is_checked = request.name.entry is not None and not request.task  # the catalog checked it when the request was made
+    most_tokens = None if is_checked else batches.most_tokens(config)
+    check_sizes(request.entry.id, task, request.sizes, {} if most_tokens is None else {"tokens": most_tokens})
+
+
+def _usual_sizes(request: Request, config: Any, task: Task) -> dict[str, int]:
+    """Returns the default sizes; tokens only if the catalog says how many."""
+    entry = request.name.entry
+    usual = {"seconds": batches.seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
+    if request.small:
+        return usual | {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
+    if entry is not None and entry.task == task.id:
+        usual[task.units[0]] = entry.sample_size
+    return usual
+
+
+def _usual_tokens(request: Request, config: Any, task: Task, pixels: int) -> int:
+    """Returns how many tokens a text usually has, including those of the images in it."""
+    usual = batches.usual_tokens(config, task, pixels)
+    if not request.small:
+        return usual
+    places = batches.image_places(config, pixels) if task.id == "image-text-to-text" else 0
+    return min(usual, task.small_size + places)
+
+
+def _require_room_for_text(request: Request, config: Any, task: Task, *, tokens: int, pixels: int) -> None:
     if task.id == "image-text-to-text" and tokens <= (places := batches.image_places(config, pixels)):
         raise UsageError(
-            f"an image of {pixels} pixels takes {places} tokens of {request.entry.id}; give a larger --seq-len."
+            Message(
+                "an image of {pixels} pixels takes {places} tokens of {model}; use a larger {seq_len}.",
+                pixels=pixels,
+                places=places,
+                model=request.entry.id,
+            ),
+            code="out_of_range",
+            field="seq_len",
+            given=tokens,
+            allowed={"above": places},
         )
-    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds)

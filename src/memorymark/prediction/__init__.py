@@ -1,1 +1,1 @@
-"""What would happen, without running it."""
+"""Predicts training steps without running them."""

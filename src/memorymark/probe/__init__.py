@@ -1,5 +1,1 @@
 """Probes answer one question: what happens at this batch size?"""
-
-from memorymark.probe.base import Probe, ProbeInfo
-
-__all__ = ["Probe", "ProbeInfo"]

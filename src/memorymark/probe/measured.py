@@ -5,30 +5,35 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
+from memorymark.catalog import match_gpu
 from memorymark.devices import Device
+from memorymark.devices.allocations import Owner, Phase, Trace, peak_breakdown
+from memorymark.devices.allocator_settings import AllocatorKind
+from memorymark.devices.segments import Segment
 from memorymark.errors import DoesNotFitError, UsageError
-from memorymark.failures import classify
-from memorymark.guard import unharmed
-from memorymark.optimizers import move_state, own_optimizers
-from memorymark.prediction.allocator import Segment
-from memorymark.prediction.forecast import forecast_maximum
-from memorymark.prediction.growing_step import Recording
-from memorymark.probe.base import ProbeInfo
-from memorymark.recipe import Recipe
-from memorymark.step import TrainingStep, prepare_model, runs_compiled_code, weights_dtype
-from memorymark.timing import time_until_steady
-from memorymark.trace import Owner, Phase, Trace, peak_breakdown
-from memorymark.trial import Breakdown, Failure, Trial
+from memorymark.messages import Message, as_message
+from memorymark.prediction.memory.forecast import forecast_maximum
+from memorymark.prediction.memory.growing_step import Recording
+from memorymark.question.recipe import Recipe
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.trial import Breakdown, Failure, Trial
+from memorymark.suggestions import without
+from memorymark.training.facts import facts_of
+from memorymark.training.failures import classify
+from memorymark.training.guard import unharmed
+from memorymark.training.optimizers import move_state, own_optimizers
+from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
+from memorymark.training.timing import time_until_steady
+from memorymark.training.workload import Workload
 from memorymark.units import MIB, format_bytes
-from memorymark.workload import Workload
 
-# Two steps show whether a size trains: the optimizer's state appears in the first.
+# Two steps show whether a size fits: the optimizer's state appears in the first.
 QUICK_STEPS = 2
 FULL_STEPS = 3
 # cuBLAS and cuDNN keep workspaces that did not exist before the first step.
@@ -38,37 +43,47 @@ WORKSPACE_ALLOWANCE_BYTES = 256 * MIB
 class MeasuredProbe:
     """Runs complete training steps and reads the device's own counters.
 
-    ``preserve`` is for a model the caller goes on using: its weights, mode and torch's random state survive.
-    Use as a context manager; ``clean`` turns false when a failed trial left memory behind.
+    Set ``preserve`` for a model that the caller continues to use: its weights, mode and torch's random state survive.
+    ``allocator`` sets the device's allocator, which stays so until another probe changes it. Use as a context manager;
+    ``clean`` turns false when a failed trial leaves memory behind.
     """
 
-    def __init__(self, workload: Workload, recipe: Recipe, device: Device, *, preserve: bool = False) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        recipe: Recipe,
+        device: Device,
+        *,
+        preserve: bool = False,
+        allocator: AllocatorKind = "default",
+    ) -> None:
         self.clean = True
         self._device, self._recipe = device, recipe
         if recipe.compile:
-            self._require_cuda("drop --compile")
-        device.start_over()  # what another probe in this process left would be in the way
+            dropped = without("compile", usual=False)
+            self._require_cuda(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+        device.use_allocator(allocator)
+        device.start_over()  # free what another probe in this process left behind
         self._stack = ExitStack()
         with ExitStack() as stack:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
             if runs_compiled_code(self._step.model):
-                self._require_cuda("give the model as it was before torch.compile")
+                self._require_cuda("pass the model as it was before torch.compile")
             self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
         self._recording = True
         self._recordings: list[Recording] = []
         self._layout: list[Segment] = []
+        gpu = match_gpu(device.name) if device.kind == "cuda" else None
         self.info = ProbeInfo(
             device_kind=device.kind,
             device_name=device.name,
+            gpu_id=gpu.id if gpu is not None else None,
             total_bytes=device.total_bytes,
             capacity_bytes=device.capacity_bytes(),
             capped=device.cap_bytes is not None,
-            parameters=sum(p.numel() for p in self._step.model.parameters()),
-            trainable_parameters=sum(p.numel() for p in self._step.model.parameters() if p.requires_grad),
-            weights_dtype=weights_dtype(self._step.model),
-            optimizer=self._step.own_optimizer,
+            **asdict(facts_of(self._step)),
         )
 
     def __enter__(self) -> MeasuredProbe:
@@ -77,38 +92,50 @@ class MeasuredProbe:
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
 
-    def _require_cuda(self, instead: str) -> None:
+    def _require_cuda(self, instead: str | Message, **about: Any) -> None:
         if self._device.kind != "cuda":
             raise UsageError(
                 f"torch.compile cannot be measured on the {self._device.name}, where memory is counted operation by "
-                f"operation; use a CUDA GPU, or {instead}."
+                "operation",
+                hint=Message("use a CUDA GPU, or {instead}", instead=as_message(instead)),
+                code="not_applicable",
+                **about,
             )
 
     def feed(self, workload: Workload) -> None:
-        """Goes on with the batches of another workload of the same model; what was recorded says nothing of them."""
+        """Continues with another workload's batches for the same model; earlier recordings do not apply to them."""
         self._step.workload = replace(self._step.workload, batch=workload.batch)
         self._recording, self._recordings, self._layout = True, [], []
         self._start_over()
-        self.info = replace(self.info, capacity_bytes=self._device.capacity_bytes())
+        self.info = replace(
+            self.info,
+            capacity_bytes=self._device.capacity_bytes(),
+            sample=workload.sample,
+            sample_sizes=dict(workload.sample_sizes),
+        )
 
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps: does it fit, and at what peak?"""
         return self._run(batch_size, QUICK_STEPS, in_full=False)
 
     def forecast(self) -> int | None:
-        """The largest batch that fits by a replay of the last two trials; ``None`` if they do not allow one.
+        """Returns the largest batch that fits, by replaying the last two trials; ``None`` if they do not allow that.
 
         Trials are recorded until there is an answer.
         """
         if len(self._recordings) < 2:
             return None
         smaller, larger = sorted(self._recordings[-2:], key=lambda recording: recording.batch_size)
-        maximum = forecast_maximum(smaller, larger, self._layout, self._device.capacity_bytes())
+        device, capacity_bytes = self._device, self._device.capacity_bytes()
+        capped = capacity_bytes == device.cap_bytes
+        maximum = forecast_maximum(
+            smaller, larger, self._layout, capacity_bytes, allocator=device.allocator, capped=capped
+        )
         self._recording = maximum is None
         return maximum
 
     def second_batch(self) -> int | None:
-        """Twice the first, which takes little; but cuDNN works in other ways at such sizes than at large ones."""
+        """Returns twice the first size; ``None`` if cuDNN may choose other algorithms at larger sizes."""
         if len(self._recordings) != 1 or self._has_layers(_ConvNd, nn.RNNBase):
             return None
         return 2 * self._recordings[0].batch_size
@@ -119,12 +146,12 @@ class MeasuredProbe:
         return self._run(batch_size, FULL_STEPS, in_full=False)
 
     def measure(self, batch_size: int) -> Trial:
-        """The same with their peaks, one of them recorded for the breakdown, then steps timed until steady."""
+        """Runs three steps with their peaks, records one for the breakdown, then times steps until steady."""
         self._start_over()
         return self._run(batch_size, FULL_STEPS, in_full=True)
 
     def phase_peaks(self, batch_size: int) -> dict[str, int]:
-        """Peak allocated bytes of the forward pass under no_grad, of forward and backward, and of the full step."""
+        """Returns the peak allocated bytes of a no_grad forward pass, forward and backward, and a full step."""
         runs: dict[str, Callable[[int], None]] = {
             "forward": self._step.forward_only,
             "forward_backward": self._step.forward_and_backward,
@@ -147,13 +174,21 @@ class MeasuredProbe:
         raise DoesNotFitError(
             f"batch {batch_size} does not fit ({failure.message})",
             failure.shortfall_bytes,
-            hint="use a smaller --batch-size",
+            hint=Message("use a smaller {batch_size}"),
+            field="batch_size",
+            given=batch_size,
         )
 
     def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
-        """The step of a model that is the caller's: used where it lies, and put back at the end."""
+        """Returns the step of the caller's own model, which is used in place and restored at the end."""
         if self._recipe.lora:
-            raise UsageError("a model that you go on using gets no adapters; add LoRA to it yourself and drop --lora.")
+            raise UsageError(
+                Message("LoRA adapters are not added to your own module; add them yourself and drop {lora}."),
+                code="not_applicable",
+                field="lora",
+                given=self._recipe.lora,
+                proposals=[without("lora", usual=0)],
+            )
         model, device = workload.build(), self._device.torch_device
         optimizers = own_optimizers(workload.optimizer, model) if workload.optimizer else []
         stack.enter_context(unharmed(model, optimizers, runs_on=device))
@@ -179,14 +214,14 @@ class MeasuredProbe:
             if failure is None:
                 raise
         raise DoesNotFitError(
-            f"the weights of {workload.name} alone exceed the {format_bytes(device.capacity_bytes())} that they "
-            f"may take of the {device.name}",
+            f"the weights of {workload.name} alone exceed the {format_bytes(device.capacity_bytes())} available on "
+            f"the {device.name}",
             failure.shortfall_bytes,
-            hint="allow more with --memory-gib, or take a larger GPU",
+            hint=Message("allow more with {memory_gib}, or take a larger GPU"),
         )
 
     def _start_over(self) -> None:
-        """Begins again where a training script does; the first step's size decides which gaps the memory gets."""
+        """Resets to where a training script starts; the size of the first step decides how memory fragments."""
         self._step.start_over()
         self._device.start_over()
 
@@ -211,7 +246,7 @@ class MeasuredProbe:
             failure = classify(error)
             if failure is None:
                 raise
-        # Past the except clause: the exception, whose frames hold the step's tensors, is gone before the cleaning.
+        # Outside the except clause: the exception's frames hold the step's tensors and must be gone before the cleanup.
         trial = meter.trial(batch_size, failure)
         if failure is not None:
             self._clean_up()
@@ -270,7 +305,7 @@ class MeasuredProbe:
         self._step.recover()
         self._device.reset()
         if not self._at_baseline():
-            gc.collect()  # slow where much is loaded, and needed only if the step left cycles behind
+            gc.collect()  # slow with many modules loaded, and needed only if the step left cycles behind
             self._device.reset()
         self.clean = self._at_baseline()
 
@@ -301,7 +336,7 @@ class _PeakMeter:
             self._retries_after_first_step = reading.allocator_retries
 
     def trial(self, batch_size: int, failure: Failure | None) -> Trial:
-        self.on_phase("optimizer")  # what came after the last phase: timed steps, or the half of a failed one
+        self.on_phase("optimizer")  # everything after the last phase: timed steps, or part of a failed one
         reading = self._device.reading()
         outside_bytes = self._device.held_bytes() - reading.reserved_bytes
         return Trial(

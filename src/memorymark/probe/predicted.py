@@ -1,31 +1,33 @@
-"""The probe that runs no step: it replays a traced one in models of the allocator and of the GPU's speed."""
+"""The probe that runs no step: it replays a traced one in models of the allocator and the GPU's speed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.prediction import recurrent_time
-from memorymark.prediction.allocator import OutOfMemory, Segment
-from memorymark.prediction.fake_step import TracedStep
-from memorymark.prediction.known import unknown_operations
-from memorymark.prediction.program import Growth
-from memorymark.prediction.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
-from memorymark.prediction.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
-from memorymark.prediction.scratch_space import NOTHING, Scratch
-from memorymark.prediction.simulate import Memory
-from memorymark.prediction.uncertainty import trial_intervals
-from memorymark.probe.base import ProbeInfo
-from memorymark.recipe import Recipe
-from memorymark.search import FIRST_BATCH, MAX_BATCH, largest_that, size_within
-from memorymark.trace import Trace, peak_breakdown
-from memorymark.trial import Failure, Trial
+from memorymark.devices.allocations import Trace, peak_breakdown
+from memorymark.devices.allocator_settings import AllocatorKind
+from memorymark.devices.segments import Segment
+from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
+from memorymark.prediction.memory.allocator import OutOfMemory
+from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
+from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
+from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.timing import recurrent as recurrent_time
+from memorymark.prediction.timing.known import unknown_operations
+from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
+from memorymark.prediction.tracing.fake_step import TracedStep
+from memorymark.prediction.tracing.program import Growth
+from memorymark.question.recipe import Recipe
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.trial import Failure, Trial
+from memorymark.results.uncertainty import trial_intervals
 from memorymark.units import format_bytes
 
 STEPS = 2
-# Of a step that adds up gradients so many batches are simulated; by then it is clear how the memory falls into pieces.
+# How many batches of an accumulating step are simulated; by then the memory's fragmentation is clear.
 SIMULATED_BATCHES = 4
 FIRST_GUESS = 8
 Resting = tuple[list[Segment], set[int]]
@@ -33,17 +35,27 @@ Resting = tuple[list[Segment], set[int]]
 
 
 class PredictedProbe:
-    """Predicts complete training steps on a GPU that need not be here.
+    """Predicts complete training steps on a GPU that need not be in this machine.
 
-    ``step`` was traced for a GPU of that kind; ``memory_cap_bytes`` is what the allocator may take, as for a measuring
-    probe.
+    ``step`` was traced for a GPU of the same generation. ``memory_cap_bytes`` limits the allocator and ``allocator``
+    says how it works, as for a measuring probe.
     """
 
-    def __init__(self, step: TracedStep, recipe: Recipe, gpu: GpuEntry, *, memory_cap_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        step: TracedStep,
+        recipe: Recipe,
+        gpu: GpuEntry,
+        *,
+        memory_cap_bytes: int | None = None,
+        allocator: AllocatorKind = "default",
+    ) -> None:
         self.clean = True
+        self._allocator = allocator
         self._step, self._gpu, self._recipe = step, gpu, recipe
         self._context_bytes = gpu.context_bytes[1]
         self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
+        self._capped = self._capacity_bytes < gpu.usable_bytes
         batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         self._unknown = unknown_operations(step.later)
@@ -51,26 +63,29 @@ class PredictedProbe:
         self.info = ProbeInfo(
             device_kind="cuda",
             device_name=gpu.name,
+            gpu_id=gpu.id,
             total_bytes=gpu.torch_memory_bytes,
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
-            parameters=step.parameters,
-            trainable_parameters=step.trainable_parameters,
-            weights_dtype=step.weights_dtype,
-            optimizer=step.own_optimizer,
             source="predicted",
             unknown_operations=self._unknown,
+            **asdict(step.facts),
         )
 
+    @property
+    def step(self) -> TracedStep:
+        """The traced step, from which probes for other GPUs and caps can be made."""
+        return self._step
+
     def try_batch(self, batch_size: int) -> Trial:
-        """Two steps in the allocator's model."""
+        """Simulates two steps in the allocator's model."""
         if batch_size not in self._tried:
             trial = self._simulate(batch_size, self._resting)
             self._tried[batch_size] = self._with_need(trial) if batch_size == 1 else trial
         return self._tried[batch_size]
 
     def forecast(self) -> int | None:
-        """The largest batch by doubling and bisection; the smallest size tells where to begin."""
+        """Returns the largest batch that fits, found by doubling and bisection from a guess by the smallest size."""
         start, smallest = FIRST_GUESS, self.try_batch(FIRST_GUESS)
         promised = size_within([smallest], self._capacity_bytes) if smallest.fits else 0
         while 4 * start <= promised:
@@ -78,14 +93,14 @@ class PredictedProbe:
         return largest_that(lambda batch_size: self.try_batch(batch_size).fits, start, MAX_BATCH) or None
 
     def second_batch(self) -> None:
-        """The forecast needs no trial."""
+        """Returns ``None``: the forecast needs no trial."""
 
     def try_from_start(self, batch_size: int) -> Trial:
-        """Three steps of a training that starts with this size, in the allocator's model."""
+        """Simulates three steps of a training that starts with this size."""
         return self._simulate(batch_size, None)
 
     def measure(self, batch_size: int) -> Trial:
-        """The same with the breakdown of their peak and the time they would take."""
+        """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
         if not trial.fits:
             return self._with_need(trial)
@@ -101,7 +116,8 @@ class PredictedProbe:
             step_seconds=seconds,
             samples_per_second=samples / seconds,
         )
-        certain, capacity = not self._unknown, self._capacity_bytes
+        # With expandable segments the last page may reach beyond a cap.
+        certain, capacity = not self._unknown, max(self._capacity_bytes, trial.peak_reserved_bytes)
         return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity))
 
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
@@ -110,11 +126,17 @@ class PredictedProbe:
         return scratch_of(growth.at(batch_size), self._gpu)
 
     def _memory(self, capacity_bytes: int | None) -> Memory:
-        return Memory(capacity_bytes, cublas_workspace_bytes(self._gpu), dropout_state_bytes(self._gpu))
+        return Memory(
+            capacity_bytes,
+            cublas_workspace_bytes(self._gpu),
+            dropout_state_bytes(self._gpu),
+            allocator=self._allocator,
+            capped=self._capped,
+        )
 
     @cached_property
     def _resting(self) -> Resting | None:
-        """What lies where after a small first step, as when a search begins; ``None`` if not even that fits."""
+        """Returns the memory layout after a small first step, where a search begins; ``None`` if not even that fits."""
         memory = self._memory(self._capacity_bytes)
         try:
             memory.hold(self._step.weights.items())
@@ -125,7 +147,7 @@ class PredictedProbe:
         return memory.allocator.layout(), set(memory.blocks)
 
     def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
-        """Steps from where an earlier one left the memory, or from the first on."""
+        """Simulates steps from the memory layout that an earlier one left, or from the first step."""
         memory = self._memory(self._capacity_bytes)
         programs = [self._later] * STEPS
         peaks: Counter[str] = Counter()
@@ -143,13 +165,7 @@ class PredictedProbe:
                     peaks[phase] = max(peaks[phase], peak)
                 steps += 1
         except OutOfMemory as error:
-            failure = Failure(
-                "memory",
-                f"out of memory: {format_bytes(error.requested_bytes)} more are asked for when "
-                f"{format_bytes(error.free_bytes)} are left",
-                error.requested_bytes,
-                error.free_bytes,
-            )
+            failure = _out_of_memory(error)
         allocator = memory.allocator
         allocated = max(allocator.peak_allocated_bytes, *peaks.values(), 0)
         return Trial(
@@ -168,7 +184,7 @@ class PredictedProbe:
         )
 
     def _with_need(self, trial: Trial) -> Trial:
-        """A trial that ran out of memory, with what the whole step needs in place of the request that failed."""
+        """Replaces the failed request of a trial that ran out of memory by what the whole step needs."""
         if trial.fits:
             return trial
         memory = self._memory(None)
@@ -176,9 +192,9 @@ class PredictedProbe:
         for program in (self._step.first, self._step.later):
             list(memory.run(program, trial.batch_size, self._needed_scratch))
         needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
-        if needed <= there:  # it fails because what is free lies in pieces
+        if needed <= there:  # it fails because the free memory is fragmented
             return trial
-        said = f"out of memory: {format_bytes(needed)} are needed and the allocator can have {format_bytes(there)}"
+        said = f"out of memory: the step needs {format_bytes(needed)} and the allocator can have {format_bytes(there)}"
         return replace(trial, failure=Failure("memory", said, needed, there))
 
     def _needed_scratch(self, growth: Growth, batch_size: int) -> Scratch:
@@ -186,7 +202,7 @@ class PredictedProbe:
         return NOTHING if scratch.optional else scratch
 
     def _trace(self, batch_size: int) -> Trace:
-        """A later step at this size, as a recording would show it."""
+        """Returns the trace of a later step at this size, as a recording would show it."""
         program = self._step.later
         trace = Trace()
         for lasting in (self._step.weights, self._step.optimizer_state):
@@ -206,7 +222,7 @@ class PredictedProbe:
 
     @cached_property
     def _kernels(self) -> list[tuple[Growth, int]]:
-        """The kinds of operations of a step and how often each occurs."""
+        """Returns the kinds of operations of a step and how often each occurs."""
         counts: dict[tuple[object, ...], tuple[Growth, int]] = {}
         for _, growth, times in self._step.later.counted(self._recipe.accumulation_steps):
             op = growth.operation
@@ -233,3 +249,9 @@ class PredictedProbe:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         steps = self._recipe.accumulation_steps
         return host_seconds(self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps)
+
+
+def _out_of_memory(error: OutOfMemory) -> Failure:
+    requested, free = error.requested_bytes, error.free_bytes
+    said = f"out of memory: a tensor needs {format_bytes(requested)} and {format_bytes(free)} are left"
+    return Failure("memory", said, requested, free)

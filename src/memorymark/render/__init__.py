@@ -1,1 +1,1 @@
-"""Renderers: each turns results into one form for people or programs, and knows nothing else."""
+"""Renderers: each turns results into one output format, for people or programs."""

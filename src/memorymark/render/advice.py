@@ -1,4 +1,4 @@
-"""Advice for people, on stdout."""
+"""Prints advice for people, on stdout."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from memorymark.advice import Advice, Option
 from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
-from memorymark.training_code import Dialect
-from memorymark.trial import Trial
+from memorymark.results.advice import Advice
+from memorymark.results.code import Dialect
+from memorymark.results.option import Option
+from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate, format_usd
 
-# From this many columns on there is room for the price.
+# From this width on there is room for the price.
 WIDE = 100
 DIALECTS: dict[Dialect, str] = {"pytorch": "PyTorch", "transformers": "transformers' Trainer", "lightning": "Lightning"}
 
 
 def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch") -> None:
-    """What to do, what each way gains and costs, and the code of the best."""
+    """Prints what to do, the gain and cost of each option, and the code of the best."""
     model, how = heading(result.request, result.info, result.info.source)
     console.print(Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2)))
     best = result.best
@@ -47,7 +48,7 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
 
 
 def about_batch(result: Advice, option: Option) -> list[str]:
-    """What the batch means for the learning rate, and what is left of the gain with today's batch."""
+    """Says what the batch means for the learning rate, and what the option gains at today's batch."""
     sentences = [result.learning_rate_note(option)]
     before, now = result.predicted, option.at_todays_batch
     is_other = option.effective_batch_size != result.effective_batch_size and option.changes != ("batch",)
@@ -61,18 +62,18 @@ def about_batch(result: Advice, option: Option) -> list[str]:
 
 
 def about_faults(result: Advice) -> list[str]:
-    """What is missing because a worker was lost, one sentence each."""
-    return [f"Incomplete: {one.title} could not be looked at; ask again. {one.reason}" for one in result.faults]
+    """Says what could not be tried because a worker was lost, one sentence each."""
+    return [f"Incomplete: {one.title} could not be tried; ask again. {one.reason}" for one in result.faults]
 
 
 def advice_notes(result: Advice) -> list[str]:
-    """What a reader of the numbers should know."""
+    """Returns what a reader of the numbers should know."""
     confirmed = [option for option in result.options if option.measured is not None and option.predicted is not None]
     notes = [SYNTHETIC, about_memory(result.info)]
     if confirmed:
-        notes.append(f"{len(confirmed)} of {len(result.options)} ways were run on this GPU; the others are predicted.")
+        notes.append(f"{len(confirmed)} of {len(result.options)} options were run on this GPU, the others predicted.")
     if result.request.recipe.compile:
-        notes.append("Predicted gains leave torch.compile out, today and after the change.")
+        notes.append("Predicted gains assume no torch.compile, neither today nor after the change.")
     if result.price is not None and result.best is not None and result.fits_today:
         notes.append(f"Savings are {usage_in_words(result.price, result.usage)}.")
     return [*notes, *prediction_notes(result.info)]
@@ -132,7 +133,7 @@ def _costs(option: Option) -> Table:
 
 def _refused(result: Advice) -> Table:
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("looked at and left")
+    table.add_column("considered and rejected")
     table.add_column("")
     for one in result.refused:
         table.add_row(one.title, Text(one.why, style="dim"))

@@ -1,4 +1,4 @@
-"""Where reports and progress are printed."""
+"""The console that prints reports and progress."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memorymark.render.plain import clean
 
 
 class CleanConsole(Console):
-    """A console that prints no controls but its own; ``:name:`` stays what it is, for names have colons."""
+    """A console that removes control characters from text, and does not read ``:name:`` as an emoji."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"highlight": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is printed, piece by piece."""
+        """Yields the segments to print, cleaned."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(clean(segment.text), segment.style)

@@ -1,4 +1,4 @@
-"""The trials of a result as a table for spreadsheets and programs: CSV, a line for each trial."""
+"""Writes the trials of a result as CSV, for spreadsheets and programs, one line for each trial."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from memorymark.advice import Advice
-from memorymark.analysis import Analysis
-from memorymark.comparison import Comparison
 from memorymark.render.plain import one_line
 from memorymark.render.words import described
-from memorymark.result import Result
-from memorymark.sweep import Sweep
-from memorymark.trial import Trial
+from memorymark.results.advice import Advice
+from memorymark.results.analysis import Analysis
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
+from memorymark.results.result import Result
+from memorymark.results.trial import Trial
 
-# What says which training a trial is of; then what the trial has shown.
+# Columns that identify the training, and columns of the trial.
 WHICH = ("model", "recipe", "sample", "gpu")
 OF_TRIAL = (
     "batch_size",
@@ -30,12 +30,12 @@ OF_TRIAL = (
     "step_seconds",
     "samples_per_second",
 )
-# A spreadsheet takes a cell that begins so for a formula.
+# A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@")
 
 
 def as_csv(result: Result) -> str:
-    """Every trial that led to the result, by training and batch size."""
+    """Returns every trial of the result as CSV, by training and batch size."""
     text = io.StringIO()
     writer = csv.DictWriter(text, (*WHICH, *OF_TRIAL, "failure"), lineterminator="\n")
     writer.writeheader()

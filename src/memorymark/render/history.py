@@ -1,4 +1,4 @@
-"""Past analyses for people, on stdout."""
+"""Prints past analyses for people, on stdout."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from memorymark.analysis import Analysis
 from memorymark.history import ListedJob
 from memorymark.render.narrow import Entry, print_table_or_list
 from memorymark.render.terminal import make_console, make_table
 from memorymark.render.words import described, speedup_words
+from memorymark.results.analysis import Analysis
 from memorymark.units import format_bytes, format_rate
 
-# As much of an id as tells one job from another; every command takes the start of an id.
+# Enough characters of an id to tell jobs apart; every command takes the start of an id.
 SHOWN_OF_ID = 8
 
 
 def print_history(jobs: Sequence[ListedJob]) -> None:
-    """A line for each job, the latest first."""
+    """Prints a line for each job, the latest first."""
     console = make_console()
     if not jobs:
         console.print("  Nothing yet: `memorymark analyze bert` makes the first entry.")
@@ -43,17 +43,17 @@ def print_history(jobs: Sequence[ListedJob]) -> None:
 
 
 def _model(analysis: Analysis) -> str:
-    """The model, its head where one was asked for, and whether it is only a stand-in."""
+    """Returns the model's name, its task if one was requested, and whether it is a stand-in."""
     asked = [analysis.request.entry.name, *([analysis.request.task] if analysis.request.task else [])]
     return ", ".join([*asked, *(["small stand-in"] if analysis.info.small else [])])
 
 
 def print_side_by_side(analyses: dict[str, Analysis]) -> None:
-    """The numbers of several analyses in columns."""
+    """Prints several analyses in columns."""
     console = make_console()
     table = make_table("", *analyses)
     several = analyses.values()
-    rows = {
+    rows: dict[str, list[str]] = {
         "model": [_model(one) for one in several],
         "sample": [one.info.sample for one in several],
         "recipe": [described(one.request, one.info) for one in several],
@@ -70,7 +70,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
         table.add_row(name, *map(escape, cells))
     console.print(table)
     if len({one.source for one in several}) > 1:
-        console.print(Padding(Text("Measured and predicted numbers stand side by side here.", style="dim"), (0, 2)))
+        console.print(Padding(Text("Some of these numbers are measured and some are predicted.", style="dim"), (0, 2)))
 
 
 def _speed(analysis: Analysis) -> str:
@@ -83,18 +83,18 @@ def _shown(value: int | None) -> str:
 
 
 def _what(job: ListedJob) -> str:
-    """What is trained."""
+    """Returns what is trained."""
     return f"{job.model}, {job.sample_words}" if job.sample_words else job.model
 
 
 def _how(job: ListedJob, numbers: dict[str, Any]) -> str:
-    """How it is trained; of advice also how it should be."""
+    """Returns how it is trained and, for advice, how it should be."""
     today, advised = job.recipe_words, numbers.get("recommended_recipe")
     return f"{today} → {advised}" if advised and advised != today else today
 
 
 def _place(job: ListedJob) -> str:
-    """What it is for, and how much of its memory may be used where that was limited."""
+    """Returns the target, and the memory limit if there is one."""
     cap_bytes = job.memory_cap_bytes
     return f"{job.target_name}, {format_bytes(cap_bytes)} cap" if cap_bytes else job.target_name
 

@@ -1,62 +1,143 @@
-"""Charts of an analysis as SVG: memory and speed by batch size. No scripts; colours of text come from the page."""
+"""Charts of an analysis, memory and speed by batch size, as shapes that a template draws as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log2, log10
 
-from memorymark.analysis import Analysis
 from memorymark.render.words import PARTS
-from memorymark.trial import Trial
+from memorymark.results.analysis import Analysis
+from memorymark.results.trial import Trial
 from memorymark.units import gib
 
-RED, GREEN, BLUE, AMBER = "#c62828", "#2e7d32", "#1565c0", "#b26a00"
-COLORS = ("#1565c0", "#6a1b9a", "#ef6c00", "#2e7d32", "#00838f", "#9e9d24", "#757575", "#bdbdbd")
-# What a cap on the allocator does not count.
+# Memory outside the allocator, which a cap does not count.
 OUTSIDE = ("context_bytes", "other_processes_bytes")
-WIDTH, HEIGHT = 480, 210
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 38
-# A digit of a label is so wide, and labels keep this much room between them.
+# The width of a digit, and the space between labels.
 DIGIT_WIDTH, BETWEEN_LABELS = 7, 8
-# A column that does not fit ends visibly above the limit, and not so far that the others shrink to nothing.
+# The fraction of its slot that a column fills.
+COLUMN_WIDTH = 0.7
+# A batch that does not fit has a column visibly above the limit, but not so high that the others shrink to nothing.
 ABOVE = (1.04, 1.2)
+# The distance of the speed line from the sides, so that its dots are not cut off.
+INSET = 8
 
 
-def memory_chart(result: Analysis) -> str:
-    """A column for each batch that was timed, by parts, and the first that does not fit, against all there is."""
+@dataclass(frozen=True)
+class Label:
+    """A text and its coordinate, from the top or from the left."""
+
+    place: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Area:
+    """The area of a chart with values from 0 to ``top``; labels are below and to the left."""
+
+    top: float
+    width: int = 480
+    height: int = 210
+    right: int = 470
+    above: int = 12
+    below: int = 172
+    gap: int = 6
+
+    @property
+    def across(self) -> list[Label]:
+        """The labels of the vertical axis: round numbers up to the top."""
+        return [Label(self.y(value), f"{value:,.10g}") for value in round_ticks(self.top)]
+
+    @property
+    def left(self) -> int:
+        """The left edge of the chart, right of the longest label."""
+        return DIGIT_WIDTH * max(len(label.text) for label in self.across) + 2 * self.gap
+
+    def y(self, value: float) -> float:
+        """Returns the vertical coordinate of a value."""
+        return self.below - (self.below - self.above) * value / self.top
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A chart's title, area and labels below."""
+
+    title: str
+    area: Area
+    below: list[Label]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment of a column. ``kind`` is the kind of memory, or why the batch failed."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    fits: bool
+
+
+@dataclass(frozen=True)
+class MemoryChart:
+    """Columns by batch size, and the vertical coordinate of the memory limit."""
+
+    frame: Frame
+    pieces: list[Piece]
+    limit_y: float
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A timed batch; ``kind`` says whether it is today's, the recommended or the largest."""
+
+    x: float
+    y: float
+    kind: str | None
+
+
+@dataclass(frozen=True)
+class ThroughputChart:
+    """A line of dots and, for predictions, the band of their intervals."""
+
+    frame: Frame
+    dots: list[Dot]
+    band: list[tuple[float, float]]
+
+    @property
+    def line(self) -> list[tuple[float, float]]:
+        """The line through the dots."""
+        return [(dot.x, dot.y) for dot in self.dots]
+
+
+def memory_chart(result: Analysis) -> MemoryChart:
+    """Makes a column for each timed batch, by kind of memory, one for the first that does not fit, and the limit."""
     limit = gib(result.target_bytes)
     timed = [trial for trial in result.curve if trial.fits and trial.samples_per_second]
     failing = [trial for trial in result.curve if not trial.fits and trial.failure is not None][:1]
     columns = [*timed, *failing]
     heights = [_height(result, trial, limit) for trial in columns]
-    top = max(limit, *heights) * 1.02
-    box = _Box(top)
-    slot = box.width / len(columns)
-    shapes, labels = [], []
+    area = Area(max(limit, *heights) * 1.02)
+    room = (area.right - area.left) / len(columns)
+    width = COLUMN_WIDTH * room
+    pieces: list[Piece] = []
+    labels = []
     for index, (trial, height) in enumerate(zip(columns, heights, strict=True)):
-        x, width = LEFT + slot * (index + 0.15), slot * 0.7
-        labels.append((x + width / 2, str(trial.batch_size)))
-        if not trial.fits:
-            color = RED if trial.failure and trial.failure.kind == "memory" else AMBER
-            shapes.append(_rect(x, box.y(height), width, box.y(0) - box.y(height), color, opacity=0.4))
-            continue
+        x = area.left + room * index + (room - width) / 2
+        labels.append(Label(x + width / 2, str(trial.batch_size)))
         base = 0.0
-        for size, color in _layers(result, trial):
-            shapes.append(_rect(x, box.y(base + size), width, box.y(base) - box.y(base + size), color))
+        for kind, size in _layers(result, trial, height):
+            bottom, top = area.y(base), area.y(base + size)
+            pieces.append(Piece(x, top, width, max(bottom - top, 0.0), kind, trial.fits))
             base += size
-    y = box.y(limit)
-    line = (
-        f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '
-        'stroke-dasharray="5 4"/>'
-    )
-    title = f"GiB {'reserved' if result.info.capped else 'that the GPU holds'} at the peak, by batch size"
-    return _svg(f"{title}; the dashed line is all there is: {limit:.2f}", box, [*shapes, line, _batch_labels(labels)])
+    held = "reserved" if result.info.capped else "that the GPU holds"
+    title = f"GiB {held} at the peak, by batch size; the dashed line is the limit: {limit:.2f}"
+    return MemoryChart(Frame(title, area, apart(labels)), pieces, area.y(limit))
 
 
 def _height(result: Analysis, trial: Trial, limit: float) -> float:
-    """As high as a column is: what is held, or, of one that does not fit, more than there is."""
+    """Returns the height of a column: the memory held or, for a batch that does not fit, more than the limit."""
     held = gib(result.info.held_bytes(trial))
     if trial.fits or trial.failure is None or trial.failure.kind != "memory":
         return held
@@ -64,46 +145,47 @@ def _height(result: Analysis, trial: Trial, limit: float) -> float:
     return min(max(needed, ABOVE[0] * limit), ABOVE[1] * limit)
 
 
-def _layers(result: Analysis, trial: Trial) -> Iterable[tuple[float, str]]:
+def _layers(result: Analysis, trial: Trial, height: float) -> Iterable[tuple[str, float]]:
+    """Returns the segments of a column, from the bottom."""
+    if trial.failure is not None:
+        return [(trial.failure.kind, height)]
     if trial.breakdown is None:
-        return [(gib(result.info.held_bytes(trial)), COLORS[0])]
+        return [("held", height)]
     left_out = OUTSIDE if result.info.capped else ()
-    parts = zip(PARTS, COLORS, strict=True)
-    return [(gib(getattr(trial.breakdown, name)), color) for name, color in parts if name not in left_out]
+    return [(name, gib(getattr(trial.breakdown, name))) for name in PARTS if name not in left_out]
 
 
-def throughput_chart(result: Analysis) -> str:
-    """Samples per second by batch size, with what the true numbers should lie between."""
+def throughput_chart(result: Analysis) -> ThroughputChart:
+    """Makes the chart of samples per second by batch size, with intervals."""
     timed = [trial for trial in result.curve if trial.samples_per_second]
-    marks = {result.max_batch_size: GREEN, result.current_batch_size: RED}
+    kinds = {result.max_batch_size: "maximum", result.current_batch_size: "today"}
     if result.recommended is not None:
-        marks[result.recommended.batch_size] = BLUE
-    highest = max(max(_between(trial)) for trial in timed)
-    box = _Box(highest * 1.05)
-    low, high = log2(timed[0].batch_size), log2(timed[-1].batch_size)
-
-    def x(batch_size: float) -> float:
-        share = (log2(batch_size) - low) / (high - low) if high > low else 0.5
-        return LEFT + 8 + (box.width - 16) * share
-
-    def points(pairs: Iterable[tuple[float, float]]) -> str:
-        return " ".join(f"{x(size):.1f},{box.y(speed):.1f}" for size, speed in pairs)
-
-    speeds = [(trial.batch_size, trial.samples_per_second or 0.0) for trial in timed]
-    shapes = []
-    if any(trial.intervals for trial in timed):
-        upper = [(trial.batch_size, _between(trial)[1]) for trial in timed]
-        lower = [(trial.batch_size, _between(trial)[0]) for trial in reversed(timed)]
-        shapes.append(f'<polygon points="{points([*upper, *lower])}" fill="{BLUE}" opacity=".15"/>')
-    shapes.append(f'<polyline points="{points(speeds)}" fill="none" stroke="{BLUE}" stroke-width="2"/>')
-    shapes += [
-        f'<circle cx="{x(size):.1f}" cy="{box.y(speed):.1f}" r="{5 if size in marks else 2.5}" '
-        f'fill="{marks.get(size, BLUE)}"/>'
-        for size, speed in speeds
+        kinds[result.recommended.batch_size] = "recommended"
+    area = Area(max(max(_between(trial)) for trial in timed) * 1.05)
+    x = _batch_axis(area, timed[0].batch_size, timed[-1].batch_size)
+    dots = [
+        Dot(x(trial.batch_size), area.y(trial.samples_per_second or 0.0), kinds.get(trial.batch_size))
+        for trial in timed
     ]
-    ticks = _powers_of_two(timed[0].batch_size, timed[-1].batch_size)
-    labels = [(x(size), str(size)) for size in ticks]
-    return _svg("samples per second by batch size", box, [*shapes, _batch_labels(labels)])
+    band: list[tuple[float, float]] = []
+    if any(trial.intervals for trial in timed):
+        band += [(x(trial.batch_size), area.y(_between(trial)[1])) for trial in timed]
+        band += [(x(trial.batch_size), area.y(_between(trial)[0])) for trial in reversed(timed)]
+    sizes = _powers_of_two(timed[0].batch_size, timed[-1].batch_size)
+    labels = [Label(x(size), str(size)) for size in sizes]
+    return ThroughputChart(Frame("samples per second by batch size", area, apart(labels)), dots, band)
+
+
+def _batch_axis(area: Area, smallest: int, largest: int) -> Callable[[int], float]:
+    """Returns a function from batch size to horizontal coordinate, on a logarithmic scale."""
+    low, high = log2(smallest), log2(largest)
+    left, right = area.left + INSET, area.right - INSET
+
+    def x(batch_size: int) -> float:
+        share = (log2(batch_size) - low) / (high - low) if high > low else 0.5
+        return left + (right - left) * share
+
+    return x
 
 
 def _between(trial: Trial) -> tuple[float, float]:
@@ -111,20 +193,8 @@ def _between(trial: Trial) -> tuple[float, float]:
     return (trial.intervals or {}).get("samples_per_second", (speed, speed))
 
 
-@dataclass(frozen=True)
-class _Box:
-    """Where a chart draws, from 0 to ``top``."""
-
-    top: float
-    width: float = WIDTH - LEFT - RIGHT
-
-    def y(self, value: float) -> float:
-        """How far down a value lies."""
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / self.top)
-
-
 def round_ticks(top: float) -> list[float]:
-    """Round numbers from 0 up to ``top``, four to six of them."""
+    """Returns four to six round numbers from 0 up to ``top``."""
     rough = top / 5
     size = 10.0 ** floor(log10(rough))
     step = size * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * size >= rough)
@@ -136,38 +206,11 @@ def _powers_of_two(low: int, high: int) -> list[int]:
     return powers or [low]
 
 
-def apart(labels: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """As many labels as stand beside each other without touching; the last one stays."""
-    kept: list[tuple[float, str]] = []
-    for place, text in reversed(labels):
-        room = DIGIT_WIDTH * (len(text) + len(kept[-1][1])) / 2 + BETWEEN_LABELS if kept else 0
-        if not kept or kept[-1][0] - place >= room:
-            kept.append((place, text))
+def apart(labels: Sequence[Label]) -> list[Label]:
+    """Drops labels that would overlap; the last one stays."""
+    kept: list[Label] = []
+    for label in reversed(labels):
+        room = DIGIT_WIDTH * (len(label.text) + len(kept[-1].text)) / 2 + BETWEEN_LABELS if kept else 0
+        if not kept or kept[-1].place - label.place >= room:
+            kept.append(label)
     return kept[::-1]
-
-
-def _batch_labels(labels: Sequence[tuple[float, str]]) -> str:
-    shown = "".join(
-        f'<text class="tick" x="{place:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{text}</text>'
-        for place, text in apart(labels)
-    )
-    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
-    return f'{shown}<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">batch size</text>'
-
-
-def _svg(title: str, box: _Box, content: Iterable[str]) -> str:
-    grid = "".join(
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{box.y(value):.1f}" y2="{box.y(value):.1f}" '
-        'stroke="currentColor" opacity=".15"/>'
-        f'<text x="{LEFT - 6}" y="{box.y(value) + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
-        for value in round_ticks(box.top)
-    )
-    return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12" '
-        f'fill="currentColor" role="img" aria-label="{escape(title)}">{grid}{"".join(content)}</svg></figure>'
-    )
-
-
-def _rect(x: float, y: float, width: float, height: float, color: str, opacity: float = 1.0) -> str:
-    size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0):.1f}"'
-    return f'<rect {size} fill="{color}" opacity="{opacity:g}"/>'

@@ -1,4 +1,4 @@
-"""Results as one JSON document."""
+"""Prints results as one JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model catalog for people, on stdout."""
+"""Prints the model catalog for people, on stdout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from memorymark.catalog import ModelEntry, all_models
-from memorymark.models.tasks import TASKS
+from memorymark.catalog.tasks import TASKS
 from memorymark.render.narrow import Entry, print_table_or_list
 from memorymark.render.terminal import make_console, make_table
 from memorymark.units import format_count
@@ -17,12 +17,12 @@ from memorymark.units import format_count
 WIDEST_ID = max(len(entry.id) for entry in all_models())
 OTHER_MODELS = (
     "Others: any Hugging Face id (org/name), a folder with a config.json (./folder), timm:NAME, "
-    "or a function of yours that makes a Workload (file.py:function)."
+    "or your own function that makes a Workload (file.py:function)."
 )
 
 
 def print_models(entries: Iterable[ModelEntry]) -> None:
-    """The models, grouped by what they are trained for."""
+    """Prints the models, grouped by task."""
     table = make_table("id", "parameters", "sample", "Hugging Face id")
     table.columns[1].justify = "right"
     lines: list[Entry] = []

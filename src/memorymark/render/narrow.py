@@ -1,4 +1,4 @@
-"""Tables that become lists where the terminal is too narrow for them: names stay whole, for people copy them."""
+"""Tables that become lists on narrow terminals, so that names to copy are not broken."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE = 10_000
 
 
 def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]) -> None:
-    """The table if all of its words fit beside each other; else each entry's first line and, indented, its second."""
+    """Prints the table if no word has to be broken; else each entry's first line and, indented, its second."""
     if _least_width(console, table) <= console.width:
         console.print(table)
         return
@@ -27,7 +27,7 @@ def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]
 
 
 def _least_width(console: Console, table: Table) -> int:
-    """How wide the table is at least: no word is cut, and no cell of a column that must not be wrapped."""
+    """Returns the least width of the table that breaks no word, and no cell of a column without wrapping."""
     for column in table.columns:
         texts = [Text.from_markup(str(cell)) for cell in (column.header, *column.cells)]
         parts = texts if column.no_wrap else [Text(word) for text in texts for word in text.plain.split()]

@@ -1,4 +1,4 @@
-"""Results in a notebook: as text, and as HTML where it is shown."""
+"""Renders results for notebooks, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from memorymark.render.console import CleanConsole
 from memorymark.render.html import fragment
 from memorymark.render.terminal import print_facts, print_result
-from memorymark.trial import Trial
+from memorymark.results.trial import Trial
 
 WIDTH = 110
 
 
 def mimebundle(result: Any) -> dict[str, str]:
-    """The result by type of content."""
+    """Returns the result by MIME type."""
     return {"text/plain": as_text(result), "text/html": fragment(result)}
 
 
 def as_text(result: Any) -> str:
-    """The report as on a terminal, without colours."""
+    """Returns the report as on a terminal, without colours."""
     text = io.StringIO()
     console = CleanConsole(file=text, width=WIDTH, color_system=None, force_terminal=False)
     if isinstance(result, Trial):

@@ -1,4 +1,4 @@
-"""What happens, while it happens, on stderr."""
+"""Shows progress on stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.status import Status
 
 from memorymark.events import Event, StageStarted
 from memorymark.render.console import CleanConsole
-from memorymark.trial import Trial
+from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
 

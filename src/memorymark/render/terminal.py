@@ -1,4 +1,4 @@
-"""Results for people, on stdout."""
+"""Prints results for people, on stdout."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from memorymark.advice import Advice
-from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry
-from memorymark.checkup import Check
-from memorymark.comparison import Comparison
-from memorymark.probe import ProbeInfo
+from memorymark.engine.doctor import Check
+from memorymark.engine.validate import BackwardCheck, CompileCheck, PredictionCheck
+from memorymark.question.request import Request
 from memorymark.render.advice import print_advice
 from memorymark.render.console import CleanConsole
 from memorymark.render.words import (
@@ -39,16 +37,18 @@ from memorymark.render.words import (
     why_not_timed,
     within,
 )
-from memorymark.request import Request
-from memorymark.result import Result
-from memorymark.sweep import Sweep
-from memorymark.trial import Breakdown, Trial
+from memorymark.results.advice import Advice
+from memorymark.results.analysis import Analysis
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.result import Result
+from memorymark.results.trial import Breakdown, Trial
 from memorymark.units import format_bytes, format_rate, format_usd, gib
-from memorymark.validation import BackwardCheck, CompileCheck, PredictionCheck
 
 BAR_WIDTH = 40
 CURVE_WIDTH = 20
-# What people copy, which must not be cut in two.
+# Columns that people copy from, whose cells must not be wrapped.
 UNBROKEN = (
     "id",
     "Hugging Face id",
@@ -69,7 +69,7 @@ UNBROKEN = (
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
-    """The report of whatever a question was answered with."""
+    """Prints the report of any result."""
     if isinstance(result, Sweep):
         print_sweep(result, console)
     elif isinstance(result, Comparison):
@@ -81,7 +81,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def print_analysis(result: Analysis, console: Console | None = None) -> None:
-    """The report of an analysis."""
+    """Prints the report of an analysis."""
     console = console or make_console()
     console.print(_title(*heading(result.request, result.info, result.source)))
     console.print(_memory_bars(result, console.width))
@@ -95,7 +95,7 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
 
 
 def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
-    """One trial."""
+    """Prints one trial with its heading and notes."""
     console = make_console()
     console.print(_title(*heading(request, info, trial.source)))
     print_facts(trial, console)
@@ -104,7 +104,7 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
 
 
 def print_facts(trial: Trial, console: Console) -> None:
-    """What one trial has shown, by itself."""
+    """Prints the numbers of one trial."""
     if trial.failure is not None:
         console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {escape(trial.failure.message)}")
         return
@@ -123,7 +123,7 @@ def print_facts(trial: Trial, console: Console) -> None:
 
 
 def print_sweep(result: Sweep, console: Console | None = None) -> None:
-    """The same training at several lengths, the shortest first."""
+    """Prints the same training at several lengths, the shortest first."""
     console = console or make_console()
     plan = result.plan
     console.print(_title(*heading(result.request, replace(plan.info, sample="several lengths"), plan.source)))
@@ -154,7 +154,7 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
 
 
 def print_comparison(result: Comparison, console: Console | None = None) -> None:
-    """The same training on every GPU, the fastest first."""
+    """Prints the same training on every GPU, the fastest first."""
     console = console or make_console()
     console.print(_title(*comparison_heading(result)))
     table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
@@ -184,7 +184,7 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
 
 
 def print_prediction_check(result: PredictionCheck) -> None:
-    """Measured beside predicted."""
+    """Prints measured and predicted numbers side by side."""
     console = make_console()
     console.print(_title(*heading(result.request, result.info, "measured and predicted")))
     table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
@@ -202,7 +202,7 @@ def print_prediction_check(result: PredictionCheck) -> None:
 
 
 def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
-    """The GPU catalog."""
+    """Prints the GPU catalog."""
     table = make_table("id", "name", "memory", "compute", "price used", "other prices")
     for entry in entries:
         price = entry.price
@@ -214,7 +214,7 @@ def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
 
 
 def print_checks(checks: Sequence[Check]) -> None:
-    """What the doctor found."""
+    """Prints the findings of the doctor."""
     console = make_console()
     marks = {"ok": "[green]✓[/green]", "warn": "[yellow]![/yellow]", "fail": "[red]✗[/red]"}
     for check in checks:
@@ -224,7 +224,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 
 def print_backward(result: BackwardCheck) -> None:
-    """The three peaks and the verdict."""
+    """Prints the three peaks and the verdict."""
     console = make_console()
     rows = _facts()
     rows.add_row("forward only, no_grad", format_bytes(result.forward_bytes))
@@ -237,7 +237,7 @@ def print_backward(result: BackwardCheck) -> None:
 
 
 def print_compile(result: CompileCheck) -> None:
-    """Eager beside compiled."""
+    """Prints eager and compiled numbers side by side."""
     console = make_console()
     table = make_table("", "eager", "compiled")
     pair = (result.eager, result.compiled)
@@ -251,7 +251,7 @@ def print_compile(result: CompileCheck) -> None:
 
 
 def make_console() -> Console:
-    """Where reports go."""
+    """Makes the console for reports."""
     return CleanConsole()
 
 
@@ -264,7 +264,7 @@ def _memory_bars(result: Analysis, columns: int) -> Table:
     total = result.target_bytes
     now, then = result.current, result.maximum
     shares = {"today": about_waste(result) if now and now.fits else "", "maximum": _used(result, then)}
-    beside = 53 + len(str(result.max_batch_size)) + max(map(len, shares.values()))  # what stands in the same line
+    beside = 53 + len(str(result.max_batch_size)) + max(map(len, shares.values()))  # the rest of the line
     width = min(max(columns - beside, 8), BAR_WIDTH)
     for label, trial, color in (("today", now, "red"), ("maximum", then, "green")):
         if trial is None or not trial.fits:
@@ -337,7 +337,7 @@ def _facts() -> Table:
 
 
 def make_table(*columns: str, numbers: int = 0) -> Table:
-    """A table whose first ``numbers`` columns hold figures."""
+    """Makes a table whose first ``numbers`` columns are right-aligned."""
     table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
     for index, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if index < numbers else "left"

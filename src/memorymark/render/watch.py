@@ -1,4 +1,4 @@
-"""What a watched training showed, for people, on stderr: the script's own output is on stdout."""
+"""Prints the report of a watched training on stderr, since the script's own output is on stdout."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from rich.padding import Padding, PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
-from memorymark.integrations.observation import Observation
-from memorymark.integrations.report import Report
-from memorymark.integrations.verdict import Finding
 from memorymark.render.console import CleanConsole
 from memorymark.render.words import PARTS
 from memorymark.units import format_bytes, format_rate
+from memorymark.watch.findings.base import Finding
+from memorymark.watch.observation import Observation
+from memorymark.watch.report import Report
 
 BAR = 20
 ESTIMATED = "Estimated, not run; gains are upper bounds."
@@ -20,7 +20,7 @@ SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
 def print_watch_report(report: Report, console: Console | None = None) -> None:
-    """The verdict first, then the numbers behind it, then what to type."""
+    """Prints the verdict first, then the numbers behind it, then what to type."""
     console = console or CleanConsole(stderr=True)
     seen = report.observation
     console.print(_padded(_title(report), (1, 2, 0, 2)))

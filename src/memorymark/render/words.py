@@ -1,28 +1,28 @@
-"""The words of a report, whatever form it takes."""
+"""The sentences of reports, shared by all output formats."""
 
 from __future__ import annotations
 
-from memorymark.analysis import Analysis
 from memorymark.catalog import GpuEntry, Price
-from memorymark.comparison import Comparison, Contender
-from memorymark.cost import Usage
-from memorymark.prediction.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
-from memorymark.probe import ProbeInfo
-from memorymark.request import Request
-from memorymark.trial import Trial
+from memorymark.question.request import Request
+from memorymark.question.usage import Usage
+from memorymark.results.analysis import Analysis
+from memorymark.results.comparison import Comparison, Contender
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.trial import Trial
+from memorymark.results.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
 from memorymark.units import format_bytes, format_rate
 
-# A smaller speedup than this is within what measurements differ by.
+# A smaller speedup could be noise between measurements.
 WORTH_SAYING = 1.05
-# So many percent slower is slower.
+# From this many percent on, slower is worth mentioning.
 WORTH_NOTICE = 2
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 UNCHECKED = (
     "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
     "(unknown_operations in the JSON). Measure on the GPU before you rely on the numbers."
 )
-COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples there."
-# So many GPUs are named where the uncertainty leaves open which one it is.
+COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples at it."
+# At most this many GPUs are named if several are within the uncertainty.
 NAMED_CANDIDATES = 4
 SMALL = " (small stand-in)"
 PARTS = {
@@ -38,7 +38,7 @@ PARTS = {
 
 
 def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
-    """What was trained, and how, where and by what means."""
+    """Returns the model, and a line with its sample, recipe, device and source."""
     model = request.entry.name + (SMALL if info.small else "")
     memory = f"capped to {format_bytes(info.capacity_bytes)}" if info.capped else format_bytes(info.total_bytes)
     parts = (info.sample, described(request, info), f"{info.device_name} {memory}", source)
@@ -46,12 +46,12 @@ def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
 
 
 def described(request: Request, info: ProbeInfo | None) -> str:
-    """How it is trained, as far as that is known."""
+    """Describes the recipe, with the real optimizer and weights if ``info`` is known."""
     return request.recipe.describe(info.optimizer, info.weights_dtype) if info else request.recipe.describe()
 
 
 def comparison_heading(result: Comparison) -> tuple[str, str]:
-    """The same of a training on every GPU."""
+    """Returns the heading of a training on every GPU."""
     info = result.info
     model = result.request.entry.name + (SMALL if info and info.small else "")
     recipe = described(result.request, info)
@@ -59,12 +59,12 @@ def comparison_heading(result: Comparison) -> tuple[str, str]:
 
 
 def short_name(contender: Contender) -> str:
-    """The GPU of a comparison, as a table names it."""
+    """Returns the GPU's name for a table."""
     return contender.gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
 def about_contest(result: Comparison) -> list[str]:
-    """Which GPU is the fastest and which the cheapest, as far as the uncertainty lets that be told."""
+    """Says which GPU is the fastest and which the cheapest, as far as the uncertainty allows."""
     said = [
         f"{title}: {_one_of(candidates)}"
         for title, candidates in (("Fastest", result.fastest_candidates), ("Cheapest", result.cheapest_candidates))
@@ -86,15 +86,15 @@ def _one_of(candidates: list[Contender]) -> str:
 
 
 def comparison_notes(result: Comparison) -> list[str]:
-    """What a reader of a comparison should know."""
+    """Returns what a reader of a comparison should know."""
     certain = not (result.info and result.info.unknown_operations)
     tight = [a for a in result.analyses.values() if a.recommended is None]
-    none = [f"Nothing is worth using where no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
+    none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
     return [COMPARED, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
-    """What stops a larger batch, and how sure that is."""
+    """Says what stops a larger batch, and how certain that is."""
     exact = {
         "memory": f"{result.max_batch_size + 1} runs out of memory",
         "limit": f"{result.max_batch_size + 1} exceeds a launch limit, not the memory",
@@ -118,7 +118,7 @@ def _how_sure(interval: tuple[int, int] | None) -> str:
 
 
 def about_waste(result: Analysis) -> str:
-    """How much of the memory today's batch leaves unused, and whether a larger one could use it."""
+    """Says how much memory today's batch leaves unused, and whether a larger one could use it."""
     today = result.current
     assert today is not None  # noqa: S101 - asked only where today's batch was tried
     percent = f"{100 * result.waste(today).fraction:.1f} %"
@@ -133,7 +133,7 @@ def about_waste(result: Analysis) -> str:
 
 
 def about_recommended(result: Analysis) -> str:
-    """How fast the batch worth using is, and how much faster than today's."""
+    """Says how fast the recommended batch is, and how much faster than today's."""
     best = result.recommended
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
@@ -142,7 +142,7 @@ def about_recommended(result: Analysis) -> str:
 
 
 def about_savings(result: Analysis) -> tuple[str, str] | None:
-    """What that saves, and at what price; ``None`` where it is nothing worth saying."""
+    """Returns the savings of the recommended batch and the assumptions behind them, or ``None`` if there are none."""
     if result.savings is None or result.price is None or (result.speedup or 0.0) < WORTH_SAYING:
         return None
     saved = result.savings
@@ -151,7 +151,7 @@ def about_savings(result: Analysis) -> tuple[str, str] | None:
 
 
 def usage_in_words(price: Price, usage: Usage) -> str:
-    """What savings are counted by: the price of an hour, and how much is trained."""
+    """Describes the assumptions behind savings: the price of an hour, and how much is trained."""
     each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
     people = f", {usage.people} people" if usage.people > 1 else ""
     return f"at {price.describe()}; {each}{people}"
@@ -175,7 +175,7 @@ def _gain(result: Analysis) -> str:
 
 
 def speedup_words(result: Analysis) -> str:
-    """The speedup with what the true one should lie between; nothing where there is none."""
+    """Returns the speedup with its interval, or an empty string."""
     if result.speedup is None or result.speedup_interval is None:
         return ""
     low, high = result.speedup_interval
@@ -184,7 +184,7 @@ def speedup_words(result: Analysis) -> str:
 
 
 def about_memory(info: ProbeInfo) -> str:
-    """Which memory is meant where only one is shown."""
+    """Says which memory a report shows."""
     if info.capped:
         return (
             f"Memory is what the allocator reserves at the peak, of the {format_bytes(info.target_bytes)} of the cap."
@@ -193,7 +193,7 @@ def about_memory(info: ProbeInfo) -> str:
 
 
 def why_smaller(result: Analysis) -> str:
-    """Why less than today's batch is recommended, in a sentence; nothing where it is not less."""
+    """Says why a smaller batch than today's is recommended; an empty string if it is not smaller."""
     best, today = result.recommended, result.current_batch_size
     if best is None or result.smaller_because is None:
         return ""
@@ -205,11 +205,11 @@ def why_smaller(result: Analysis) -> str:
         "uncertain": f"{today} is so near the predicted maximum that it may not fit",
         "as_fast": f"it is about as fast as {today}, with less memory",
     }[result.smaller_because]
-    return f"Batch {best.batch_size} is recommended and not today's {today}: {why}."
+    return f"Batch {best.batch_size} is recommended instead of today's {today}: {why}."
 
 
 def within(trial: Trial, name: str) -> str:
-    """How far off a time or a rate may be: what was measured in percent, what is predicted as the two ends."""
+    """Returns how far off a time or a rate may be: in percent if measured, as an interval if predicted."""
     if trial.intervals is None:
         return f" ± {100 * spread(trial):.2g} %"
     low, high = trial.intervals[name]
@@ -219,7 +219,7 @@ def within(trial: Trial, name: str) -> str:
 
 
 def spread(trial: Trial) -> float:
-    """What a step time differs by: from one step to the next, or from the truth."""
+    """Returns the relative spread of a step time: between measured steps, or of the predicted interval."""
     if trial.intervals is not None and trial.step_seconds:
         low, high = trial.intervals["step_seconds"]
         return (high - low) / 2 / trial.step_seconds
@@ -227,12 +227,12 @@ def spread(trial: Trial) -> float:
 
 
 def why_not_timed(result: Analysis) -> str:
-    """Why there is no number for today's batch."""
+    """Says why there is no number for today's batch."""
     return "does not fit" if result.max_is_exact else "was not tried"
 
 
 def notes(result: Analysis) -> list[str]:
-    """What a reader of the numbers should know."""
+    """Returns what a reader of the numbers should know."""
     smaller = why_smaller(result)
     said = [
         *([smaller] if smaller else []),
@@ -244,7 +244,7 @@ def notes(result: Analysis) -> list[str]:
     ]
     if result.info.device_kind == "cpu":
         model = "a small stand-in of the model" if result.info.small else "the model"
-        said.append(f"No GPU was used: {model} was really trained on the CPU.")
+        said.append(f"No GPU was used: {model} was trained on the CPU.")
     if result.thrashing:
         sizes = ", ".join(map(str, sorted(result.thrashing)))
         said.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
@@ -254,7 +254,7 @@ def notes(result: Analysis) -> list[str]:
 
 
 def training_notes(info: ProbeInfo) -> list[str]:
-    """How much of the model is trained, where that is not all of it."""
+    """Says how much of the model is trained, if not all of it."""
     trained = info.trainable_parameters
     if trained is None or trained == info.parameters:
         return []
@@ -262,27 +262,27 @@ def training_notes(info: ProbeInfo) -> list[str]:
 
 
 def generation_notes(result: Analysis) -> list[str]:
-    """What the recipe asks for and GPUs of this generation do not have."""
+    """Says which precisions of the recipe the GPU does not support."""
     gpu, recipe = result.info.gpu, result.request.recipe
     if gpu is None or gpu.has_bf16:
         return []
     said = []
     if recipe.precision == "bf16":
-        said.append(f"The {gpu.name} has no units for bf16 and is slow with it: take --precision fp16 there.")
+        said.append(f"The {gpu.name} has no hardware support for bf16 and is slow with it: use --precision fp16.")
     if recipe.tf32:
-        said.append(f"The {gpu.name} knows no TF32: --tf32 changes nothing there.")
+        said.append(f"The {gpu.name} does not support TF32: --tf32 has no effect.")
     return said
 
 
 def prediction_notes(info: ProbeInfo) -> list[str]:
-    """How far to trust numbers that were predicted."""
+    """Says how far to trust predicted numbers."""
     if info.source != "predicted":
         return []
     return _predicted_notes(info.gpu, certain=not info.unknown_operations)
 
 
 def _predicted_notes(gpu: GpuEntry | None, *, certain: bool) -> list[str]:
-    """The same for one GPU, or for all of them."""
+    """Says how far to trust predictions for one GPU, or for all if ``None``."""
     notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain)} (docs/benchmarks.md)."]
     if not certain:
         notes.append(UNCHECKED)

@@ -1,3 +1,1 @@
 """The service: one MemoryMark beside the GPUs, used from browsers and scripts."""
-
-DEFAULT_PORT = 5001

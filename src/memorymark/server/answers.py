@@ -1,10 +1,8 @@
-"""How answers and errors look over HTTP: always JSON, always with a status, never with internals."""
+"""Answers and errors over HTTP: always JSON, always with a status, never with internals."""
 
 from __future__ import annotations
 
 import logging
-import re
-from dataclasses import fields
 from typing import Any, cast
 
 from flask import Flask, Response, g, jsonify, make_response
@@ -15,23 +13,21 @@ from memorymark.catalog import all_models, some_models
 from memorymark.errors import (
     CannotPredictError,
     DoesNotFitError,
+    ErrorKind,
     HistoryError,
     MemoryMarkError,
     NotAllowedError,
     QueueFullError,
+    ServerError,
     StoppedError,
     UsageError,
 )
-from memorymark.history.job import ErrorKind
+from memorymark.messages import Message
 from memorymark.server.handover import LeftError
-from memorymark.server.settings import Settings
+from memorymark.server.validation import as_usage_error
 
 log = logging.getLogger(__name__)
 
-NO_OBJECT = (
-    f'the body must be a JSON object such as {{"model_name": "{all_models()[0].id}"}}; model_name is {some_models()}, '
-    f"for example: GET /models lists all {len(all_models())}."
-)
 STATUS_BY_ERROR: dict[type[MemoryMarkError], int] = {
     NotAllowedError: 403,
     UsageError: 400,
@@ -51,53 +47,45 @@ STATUS_BY_KIND: dict[ErrorKind | None, int] = {
     "stopped": 503,
     None: 409,
 }
-OF_THE_OPERATOR = {setting.name for setting in fields(Settings)}
+REFUSALS = {
+    404: "there is nothing at this address; GET / lists all addresses.",
+    405: "this address does not support that method; GET / lists all addresses.",
+    413: "the body is too large; a question needs a few hundred bytes, a config at most 256 KiB.",
+    415: "send JSON, with the header Content-Type: application/json.",
+}
 RETRY_AFTER_SECONDS = {429: 10, 503: 5}
 
 
-def over_http(sentence: str) -> str:
-    """A sentence that names options and commands of the command line, in the terms of HTTP.
-
-    ``--seq-len`` is ``seq_len``, and ``memorymark models`` is ``GET /models``; what the operator sets keeps its name.
-    """
-
-    def field(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
-        return option[0] if name in OF_THE_OPERATOR else name
-
-    sentence = re.sub(r"`memorymark (models|gpus)`", r"GET /\1", sentence)
-    return re.sub(r"--([a-z][a-z0-9-]*)", field, sentence)
+def success(kind: str, status: int = 200, **fields: Any) -> Response:
+    """Returns a successful answer with its kind."""
+    return make_response(jsonify(kind=kind, status="success", **fields), status)
 
 
-def in_http_terms(view: dict[str, Any]) -> dict[str, Any]:
-    """A job or an event whose error speaks of HTTP fields."""
-    if view.get("event") == "error":
-        return {**view, "data": in_http_terms(view["data"])}
-    return {**view, "error": over_http(view["error"])} if view.get("error") else view
-
-
-def success(status: int = 200, **fields: Any) -> Response:
-    """An answer."""
-    return make_response(jsonify(status="success", **fields), status)
-
-
-def failure(status: int, sentence: str, **fields: Any) -> Response:
-    """An error: one sentence that says what to do."""
-    response = make_response(jsonify(status="error", error=over_http(sentence), **fields), status)
+def failure(status: int, error: MemoryMarkError, **fields: Any) -> Response:
+    """Returns an error: one sentence that says what to do, and the same as data."""
+    response = make_response(jsonify(status="error", **error.to_dict("http"), **fields), status)
     if status in RETRY_AFTER_SECONDS:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS[status])
     return response
 
 
+def no_object() -> UsageError:
+    """Returns the error for a body that is not a JSON object."""
+    return UsageError(
+        Message(
+            "the body must be a JSON object such as {example}; model_name is {some}, for example: {list.models} lists "
+            "all {number}.",
+            example=f'{{"model_name": "{all_models()[0].id}"}}',
+            some=some_models(),
+            number=len(all_models()),
+        ),
+        code="malformed",
+    )
+
+
 def invalid(error: ValidationError) -> Response:
-    """What the body or the query does not keep to, the first fault of it, in words."""
-    fault = error.errors(include_url=False, include_context=False)[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        return failure(400, f"there is no field {field!r}; see the documentation at /openapi/swagger.")
-    if not field:
-        return failure(400, NO_OBJECT)
-    return failure(400, f"{field}: {fault['msg'][:1].lower()}{fault['msg'][1:]}.")
+    """Returns the answer for an invalid body or query, with its first fault."""
+    return failure(400, as_usage_error(error) or no_object())
 
 
 def explain_errors(app: Flask) -> None:
@@ -106,36 +94,40 @@ def explain_errors(app: Flask) -> None:
     @app.errorhandler(LeftError)
     def left(_: LeftError) -> Response:
         g.is_left = True
-        return Response(status=204)  # which nobody is sent: the view is called again
+        return Response(status=204)  # never sent: the view is called again
 
     @app.errorhandler(MemoryMarkError)
     def known(error: MemoryMarkError) -> Response:
         status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
         if isinstance(error, HistoryError):
             log.error("%s", error)
-            return failure(status, "the history cannot be used now; the log says why, ask again later.")
-        return failure(status, error.sentence)
+            error = HistoryError("the history cannot be used now; the log says why, ask again later.")
+        return failure(status, error)
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:
-        if error.response is not None:
-            return cast("Response", error.response)
-        sentences = {
-            404: "there is nothing here; GET / lists what there is.",
-            405: "this address does not take that method; GET / lists what there is.",
-            413: "the body is too large; a question needs a few hundred bytes, a config at most 256 KiB.",
-            415: "send JSON, with the header Content-Type: application/json.",
-        }
-        code = error.code or 500
-        is_ours = code in (401, 403) or (code == 404 and error.description != NotFound.description)
-        response = failure(code, (error.description if is_ours else None) or sentences.get(code) or f"{error.name}.")
-        if code == 401:
-            response.headers["WWW-Authenticate"] = "Bearer"
-        if code == 405:
-            response.headers["Allow"] = dict(error.get_headers()).get("Allow", "GET")
-        return response
+        return cast("Response", error.response) if error.response is not None else _refusal(error)
 
     @app.errorhandler(Exception)
     def unknown(_: Exception) -> Response:
         log.exception("a request failed")
-        return failure(500, "something went wrong inside the service; its log says what.")
+        return failure(500, ServerError("something went wrong inside the service; its log says what.", code="internal"))
+
+
+def _refusal(error: HTTPException) -> Response:
+    """Returns the answer for a call that the web framework, or a check before the view, rejected."""
+    status = error.code or 500
+    is_ours = status in (401, 403) or (status == 404 and error.description != NotFound.description)
+    sentence = (error.description if is_ours else None) or REFUSALS.get(status) or f"{error.name}."
+    known: dict[int, MemoryMarkError] = {
+        401: UsageError(sentence, code="unauthorized"),
+        403: NotAllowedError(sentence),
+        404: UsageError(sentence, code="not_found"),
+    }
+    usual = UsageError(sentence) if status < 500 else ServerError(sentence, code="internal")
+    response = failure(status, known.get(status, usual))
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if status == 405:
+        response.headers["Allow"] = dict(error.get_headers()).get("Allow", "GET")
+    return response

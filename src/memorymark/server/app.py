@@ -1,4 +1,4 @@
-"""The HTTP interface, put together."""
+"""Assembles the HTTP interface."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from flask_openapi3.openapi import OpenAPI
 from werkzeug.exceptions import UnsupportedMediaType
 from werkzeug.wrappers import Response as AnyResponse
 
-from memorymark.errors import UsageError
-from memorymark.models.configs import LARGEST_CONFIG_BYTES
+from memorymark.checks.text import require_text, too_deep
+from memorymark.question.configs import LARGEST_CONFIG_BYTES
 from memorymark.server import schemas
-from memorymark.server.answers import NO_OBJECT, explain_errors, invalid
+from memorymark.server.answers import explain_errors, invalid, no_object
 from memorymark.server.compression import compress
 from memorymark.server.event_stream import EventStreams
 from memorymark.server.fact_routes import HealthReport, add_fact_routes
@@ -31,7 +31,6 @@ from memorymark.server.quick_health import QuickHealth
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
 from memorymark.server.settings import Settings
-from memorymark.text_checks import require_text, too_deep
 from memorymark.units import KIB
 from memorymark.version import __version__
 
@@ -42,13 +41,13 @@ DASHBOARD = Path(__file__).parent / "dashboard"
 
 
 def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> OpenAPI:
-    """The service over a line of jobs; ``device_kind`` is what torch can use here."""
+    """Makes the Flask app of the service; ``device_kind`` is what torch can use on this machine."""
     streams = EventStreams(jobs, settings)
     return _create(jobs, settings, HealthReport(jobs, device_kind), Metrics(jobs, streams), streams)
 
 
 def create_front(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Front:
-    """The same for a server with an event loop, in which callers who wait hold no threads."""
+    """Makes the service for a server with an event loop, in which waiting callers hold no threads."""
     streams = EventStreams(jobs, settings)
     health, metrics = HealthReport(jobs, device_kind), Metrics(jobs, streams)
     app = _create(jobs, settings, health, metrics, streams)
@@ -80,12 +79,12 @@ def _create(jobs: Jobs, settings: Settings, health: HealthReport, metrics: Metri
 
 
 class TextOnly(DefaultJSONProvider):
-    """Reads every body: what it returns is text throughout, and not deeper than what comes after can stand."""
+    """Reads every body, and rejects invalid text and deep nesting."""
 
     sort_keys = False
 
     def loads(self, s: str | bytes, **kwargs: Any) -> Any:
-        """The document; raises what to tell the caller where it is none that can be kept."""
+        """Parses a body; raises if it contains invalid text or is nested too deeply."""
         try:
             document = super().loads(s, **kwargs)
         except RecursionError:
@@ -95,7 +94,7 @@ class TextOnly(DefaultJSONProvider):
 
 
 def _record_calls(app: OpenAPI, metrics: Metrics) -> None:
-    """Counts and logs every call, once, when it is answered."""
+    """Counts and logs every call once, when it is answered."""
 
     @app.before_request
     def begin() -> None:
@@ -112,7 +111,7 @@ def _record_calls(app: OpenAPI, metrics: Metrics) -> None:
 
 
 def _document_streams(app: OpenAPI) -> None:
-    """Adds to the document what a model cannot say: events come as JSON or as a stream."""
+    """Adds the event stream to the OpenAPI document, which a model cannot describe."""
     answer = app.api_doc["paths"]["/jobs/{job_id}/events"]["get"]["responses"]["200"]
     answer["content"][STREAM] = {"schema": {"type": "string"}}
 
@@ -133,11 +132,11 @@ def _require_sense(app: OpenAPI) -> None:
         if request.content_length and request.mimetype != "application/json":
             raise UnsupportedMediaType
         if not isinstance(request.get_json(silent=True), dict):
-            raise UsageError(NO_OBJECT)
+            raise no_object()
 
 
 def _add_front_page(app: OpenAPI) -> None:
-    @app.get("/", tags=[FACTS], responses=answers(ok=schemas.Info), summary="The dashboard, or what this is")
+    @app.get("/", tags=[FACTS], responses=answers(ok=schemas.Info), summary="The dashboard, or facts about the service")
     def front_page() -> AnyResponse:
         if request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html":
             if (DASHBOARD / "index.html").is_file():
@@ -148,6 +147,7 @@ def _add_front_page(app: OpenAPI) -> None:
             return page
         endpoints = [f"{method.upper()} {path}" for path, item in app.api_doc["paths"].items() for method in item]
         facts = jsonify(
+            kind="service",
             name="MemoryMark",
             version=__version__,
             description=DESCRIPTION,

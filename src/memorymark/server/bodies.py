@@ -1,197 +1,126 @@
-"""What callers ask over HTTP: bodies, paths and queries, checked before anything else sees them."""
+"""The bodies, paths and queries of HTTP calls, checked before any other code sees them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from memorymark.catalog import some_models
-from memorymark.cost import Usage
-from memorymark.errors import NotAllowedError, UsageError
+from memorymark.errors import UsageError
 from memorymark.history.job import State
-from memorymark.models.configs import LARGEST_CONFIG_BYTES
-from memorymark.models.names import read_name
-from memorymark.models.tasks import TASKS
-from memorymark.question import DEFAULT_CURRENT, DEFAULT_MARGIN, Question
-from memorymark.recipe import (
-    ATTENTION,
-    LOSS,
-    OPTIMIZER,
-    PRECISION,
-    Attention,
-    Loss,
-    Optimizer,
-    Precision,
-    Recipe,
-)
-from memorymark.request import Request
-from memorymark.search import NO_LIMIT
-from memorymark.target import Target, memory_cap
-from memorymark.units import KIB
+from memorymark.messages import Message
+from memorymark.question.flat import OPTIONS, make_question
+from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
+from memorymark.question.options import Option
+from memorymark.question.question import Question
+from memorymark.server.permission import refuse_code
 
 MAX_SECONDS = 86_400.0
-LONGEST_NAME = 200
-MOST_LENGTHS = 32
+# Options that only POST /jobs takes, and those of them that POST /advise takes too.
+OF_JOBS = ("all_gpus", "seq_lens", "advise", "try_compile")
+OF_ADVICE = ("try_compile",)
 
 
 def _whole(value: Any) -> Any:
-    """JSON knows one kind of number: 16.0 is as whole as 16."""
+    """Accepts 16.0 as 16, since JSON has only one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Count = Annotated[int, BeforeValidator(_whole)]
-Length = Annotated[Count, Field(ge=1, le=NO_LIMIT)]
+TYPES: dict[str, Any] = {"flag": bool, "count": int, "number": float, "text": str, "document": dict[str, Any]}
 
 
-def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool) -> None:
-    """Refuses what would open a file or run code of the server's; only the name is looked at."""
-    if trust_remote_code:
-        raise NotAllowedError("this service runs no code that a model brings; its operator would have to allow code.")
-    if model and not has_config and read_name(model).needs_files:  # beside a config it is only what to call it
-        raise NotAllowedError(
-            "this service opens no files and runs no functions for callers; give the config.json as config, or ask its "
-            "operator to allow code."
-        )
-
-
-class AnalyzeBody(BaseModel):
-    """A training and what is to be found out about it. All but ``model_name``, or ``config``, may be left out."""
+class QuestionBody(BaseModel):
+    """A training and what to find out about it. Only ``model_name`` or ``config`` is required."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
-    model_name: str | None = Field(
-        None,
-        max_length=LONGEST_NAME,
-        description="A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. "
-        "A path or a function of the server's (file.py:function) only where its operator allows code.",
-    )
-    config: dict[str, Any] | None = Field(
-        None, description=f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB."
-    )
-    task: str | None = Field(
-        None, max_length=LONGEST_NAME, description=f"The head to train: {', '.join(TASKS)}; else the usual one."
-    )
-    revision: str | None = Field(
-        None, min_length=1, max_length=LONGEST_NAME, description="Branch, tag or commit of a Hugging Face model."
-    )
-    trust_remote_code: bool = Field(
-        False, description="Run the code that a Hugging Face model brings; only where the operator allows code."
-    )
-    gpu: str | None = Field(None, max_length=LONGEST_NAME, description="Predict for this GPU of GET /gpus.")
-    device: str = Field(
-        "auto",
-        pattern="^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$",
-        description="Measure on this device of the server; auto takes a GPU, or predicts where there is none.",
-    )
-    precision: Annotated[Precision, BeforeValidator(PRECISION.understood)] = "fp32"
-    optimizer: Annotated[Optimizer, BeforeValidator(OPTIMIZER.understood)] = "adamw"
-    fused: bool = False
-    lora: Count = Field(0, ge=0, le=NO_LIMIT, description="Rank of the LoRA adapters that are trained; 0 for none.")
-    attention: Annotated[Attention, BeforeValidator(ATTENTION.understood)] = Field(
-        "auto", description="How transformers computes it; auto is its own choice."
-    )
-    gradient_checkpointing: bool = False
-    compile: bool = False
-    channels_last: bool = False
-    tf32: bool = False
-    eval_mode: bool = False
-    loss: Annotated[Loss, BeforeValidator(LOSS.understood)] = "model"
-    accumulate: Count = Field(1, ge=1, le=NO_LIMIT, description="Batches per optimizer step.")
-    seq_len: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Tokens of a sequence.")
-    image_size: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Pixels of a side.")
-    audio_seconds: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Seconds of a sound.")
-    small: bool | None = Field(None, description="A few-layer stand-in for the model.")
-    batch_size: Count = Field(DEFAULT_CURRENT, ge=1, le=NO_LIMIT, description="The batch size of today.")
-    max_batch: Count | None = Field(None, ge=1, le=NO_LIMIT, description="Look no further than this.")
-    memory_gib: float | None = Field(None, gt=0, le=1e6, description="Cap what the allocator may use, in GiB.")
-    margin: float = Field(DEFAULT_MARGIN, ge=0, lt=1, description="Part of the memory to leave free.")
-    price_per_hour: float | None = Field(None, ge=0, le=1e9, description="Dollars; the catalog's if left out.")
-    hours_per_run: float = Field(Usage.hours_per_run, gt=0, le=1e9)
-    runs_per_year: float = Field(Usage.runs_per_year, gt=0, le=1e9)
-    people: Count = Field(Usage.people, ge=1, le=NO_LIMIT)
-    fresh: bool = Field(False, description="Work it out again even if the answer is already there.")
-    time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds the work may take.")
+    fresh: bool = Field(False, description="Run it again even if the history has the answer.")
+    time_limit: float | None = Field(None, gt=0, le=MAX_SECONDS, description="Seconds that the job may take.")
 
     def question(self, *, allow_code: bool = False, **more: Any) -> Question:
-        """The question it asks, checked against the catalogs; files and code of the server only with ``allow_code``.
+        """Returns the question, checked against the catalogs; only ``allow_code`` permits local files and code.
 
-        ``more`` are fields of a ``Question`` that not every body has.
+        ``more`` are options that this body does not have.
         """
-        if not self.model_name and self.config is None:
+        given = {name: getattr(self, one.http_name) for name, one in OPTIONS.items() if hasattr(self, one.http_name)}
+        given |= {"model": given["model"] or "", "seq_lens": tuple(dict.fromkeys(given.get("seq_lens", ())))}
+        if not given["model"] and given["config"] is None:
             raise UsageError(
-                f"model_name is missing; name a model such as {some_models()} (`memorymark models` lists all), or give "
-                "a config."
+                Message(
+                    "model_name is missing; name a model such as {some} ({list.models} lists all), or give a config.",
+                    some=some_models(),
+                ),
+                code="missing",
+                field="model_name",
             )
         if not allow_code:
-            refuse_code(self.model_name, trust_remote_code=self.trust_remote_code, has_config=self.config is not None)
-        return Question(
-            request=Request(
-                model=self.model_name or "",
-                config=self.config,
-                task=self.task,
-                revision=self.revision,
-                trust_remote_code=self.trust_remote_code,
-                seq_len=self.seq_len,
-                image_size=self.image_size,
-                audio_seconds=self.audio_seconds,
-                small=self.small,
-                recipe=Recipe(
-                    precision=self.precision,
-                    optimizer=self.optimizer,
-                    fused=self.fused,
-                    gradient_checkpointing=self.gradient_checkpointing,
-                    train_mode=not self.eval_mode,
-                    loss=self.loss,
-                    accumulation_steps=self.accumulate,
-                    compile=self.compile,
-                    tf32=self.tf32,
-                    channels_last=self.channels_last,
-                    lora=self.lora,
-                    attention=self.attention,
-                ),
-                target=Target(device=self.device, gpu=self.gpu, memory_cap_bytes=memory_cap(self.memory_gib)),
-            ),
-            current_batch_size=self.batch_size,
-            max_batch=self.max_batch,
-            margin=self.margin,
-            usage=Usage(hours_per_run=self.hours_per_run, runs_per_year=self.runs_per_year, people=self.people),
-            price_per_hour=self.price_per_hour,
-            **more,
-        )
+            refuse_code(
+                given["model"],
+                trust_remote_code=given["trust_remote_code"],
+                has_config=given["config"] is not None,
+            )
+        return make_question({**given, **more})
 
 
-class AdviseBody(AnalyzeBody):
-    """The same, as it is trained today."""
+def _field(one: Option) -> tuple[Any, Any]:
+    """Returns an option as a field of a body: its type with bounds, its default and its description."""
+    if one.choices is not None:
+        kind: Any = Annotated[Literal[one.choices.values], BeforeValidator(one.choices.understood)]
+    elif one.type == "counts":
+        kind = Annotated[list[_bounded(int, one)], Field(max_length=one.longest)]  # type: ignore[misc]
+    else:
+        kind = _bounded(TYPES[one.type], one)
+    takes_none = one.is_optional or one.name == "model"
+    default = list(one.default) if one.type == "counts" else one.default
+    left_out = (default or None) if takes_none else default
+    return (kind | None if takes_none else kind), Field(left_out, description=one.help)
 
-    try_compile: bool = Field(True, description="Also run torch.compile, where there is a GPU: a minute or more.")
 
-    def question(self, *, allow_code: bool = False, **more: Any) -> Question:
-        """The question for advice."""
-        return super().question(allow_code=allow_code, **{"advise": True, "try_compile": self.try_compile, **more})
+def _bounded(kind: Any, one: Option) -> Any:
+    numbers = {"ge": one.minimum, "gt": one.above, "le": one.maximum, "lt": one.below}
+    facts: dict[str, Any] = {"max_length": one.longest, "pattern": one.pattern} if one.type == "text" else numbers
+    bounds = {name: bound for name, bound in facts.items() if bound is not None}
+    bounded: Any = Annotated[kind, Field(**bounds)] if bounds else kind
+    # Must wrap the bounds, which apply to whole numbers.
+    return Annotated[bounded, BeforeValidator(_whole)] if kind is int else bounded
 
 
-class JobBody(AnalyzeBody):
-    """The same, with more that may be asked for."""
+def _body(name: str, doc: str, without: tuple[str, ...]) -> Any:
+    fields: dict[str, Any] = {one.http_name: _field(one) for option, one in OPTIONS.items() if option not in without}
+    return create_model(name, __base__=QuestionBody, __doc__=doc, **fields)
 
-    all_gpus: bool = Field(False, description="Predict for every GPU of the catalog and compare them.")
-    seq_lens: list[Length] = Field(
-        default_factory=list, max_length=MOST_LENGTHS, description="Several lengths, each with its largest batch."
+
+if TYPE_CHECKING:
+
+    class AnalyzeBody(QuestionBody):
+        """What POST /analyze takes."""
+
+    class AdviseBody(QuestionBody):
+        """What POST /advise takes."""
+
+    class JobBody(QuestionBody):
+        """What POST /jobs takes."""
+
+else:
+    AnalyzeBody = _body("AnalyzeBody", QuestionBody.__doc__, without=OF_JOBS)
+    AdviseBody = _body(
+        "AdviseBody",
+        "A training as it runs today. Only ``model_name`` or ``config`` is required.",
+        without=tuple(set(OF_JOBS) - set(OF_ADVICE)),
     )
-    advise: bool = Field(False, description="Ask what to change: recipes ranked by what they gain.")
-    try_compile: bool = Field(True, description="With advise: also run torch.compile, where there is a GPU.")
-
-    def question(self, *, allow_code: bool = False, **more: Any) -> Question:
-        """The question, whichever it is."""
-        asked = {"all_gpus": self.all_gpus, "advise": self.advise, "try_compile": self.try_compile}
-        lengths = tuple(dict.fromkeys(self.seq_lens))
-        return super().question(allow_code=allow_code, **{**asked, "seq_lens": lengths, **more})
+    JobBody = _body(
+        "JobBody",
+        "A question of any kind: an analysis, a comparison, several lengths or advice. Only ``model_name`` or "
+        "``config`` is required.",
+        without=(),
+    )
 
 
 class JobPath(BaseModel):
     """A job by its id."""
 
-    job_id: str = Field(description="The id that POST /jobs gave.")
+    job_id: str = Field(description="The id that POST /jobs returned.")
 
 
 class JobsQuery(BaseModel):
@@ -206,8 +135,8 @@ class JobsQuery(BaseModel):
         max_length=LONGEST_NAME,
         description="Only jobs with all these words in their model, GPU, recipe, state, id or error.",
     )
-    limit: int = Field(50, ge=1, le=500, description="At most so many.")
-    before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one of this id.")
+    limit: int = Field(50, ge=1, le=500, description="The most jobs to list.")
+    before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one with this id.")
 
 
 class ReportQuery(BaseModel):
@@ -215,7 +144,9 @@ class ReportQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    part: str | None = Field(None, max_length=LONGEST_NAME, description="One GPU, or one length, of several.")
+    part: str | None = Field(
+        None, max_length=LONGEST_NAME, description="Only this GPU of a comparison, or this length of a sweep."
+    )
 
 
 class EventsQuery(BaseModel):

@@ -1,4 +1,4 @@
-"""Answers are sent compressed to whoever takes that, and files are not sent again to whoever has them."""
+"""Compresses answers for clients that accept it, and lets clients cache files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEPT_FILES = 64
 
 
 def compress(app: Flask) -> None:
-    """Compresses what is long and not compressed yet."""
+    """Compresses long answers."""
 
     @app.after_request
     def compressed(response: Response) -> Response:
@@ -31,7 +31,7 @@ def compress(app: Flask) -> None:
         if request.accept_encodings["gzip"] <= 0 or len(content) < LEAST_BYTES:
             return response
         etag, _ = response.get_etag()
-        # What has a tag is a file, and is asked for again.
+        # An answer with a tag is a file, which is requested often, so its compressed form is cached.
         response.set_data(_of_file(content) if etag is not None else gzip.compress(content, 4))
         response.content_encoding = "gzip"
         if etag is not None:
@@ -40,7 +40,7 @@ def compress(app: Flask) -> None:
 
 
 def _read_file(response: Response) -> None:
-    """Has the content in memory, and the file closed; the files are few and short."""
+    """Reads the content into memory and closes the file; the files are few and short."""
     file = response.response
     response.direct_passthrough = False
     response.set_data(b"".join(response.iter_encoded()))
@@ -50,7 +50,7 @@ def _read_file(response: Response) -> None:
 
 
 def _let_keep(response: Response) -> None:
-    """The documentation may be kept, but is asked for again each time: it changes with the version."""
+    """Lets clients cache the documentation, but makes them revalidate it, since it changes with the version."""
     response.cache_control.no_cache = True
     if response.get_etag()[0] is None:
         response.add_etag()

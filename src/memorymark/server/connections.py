@@ -1,4 +1,4 @@
-"""Connections: how many there may be, how long a request may take to arrive, and what becomes of those that stall."""
+"""Limits the number of connections and how long a request may take to arrive, and ends connections that stall."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-# From its first byte, or from the end of the answer before it, to its last byte.
+from memorymark.errors import Code, UsageError
+
+# How long a request may take to arrive, from its first byte or the end of the previous answer.
 REQUEST_SECONDS = 20.0
 MOST_CONNECTIONS = 4096
 LARGEST_HEADERS_BYTES = 64 * 1024
-# A peer that is cut off says nothing; one that acknowledges nothing for this long is taken for gone.
+# A disconnected peer sends nothing; one that acknowledges nothing for this long is considered gone.
 SILENCE_SECONDS = 20
-TOO_SLOW = {"status": "error", "error": "the request took too long to arrive; send it again."}
-NO_HTTP = {"status": "error", "error": "this is no HTTP request; send one such as GET / HTTP/1.1."}
-TOO_LONG = {"status": "error", "error": "the headers of the request are too long; send shorter ones."}
+
+
+def _refusal(sentence: str, code: Code) -> dict[str, Any]:
+    return {"status": "error", **UsageError(sentence, code=code).to_dict("http")}
+
+
+TOO_SLOW = _refusal("the request took too long to arrive; send it again.", "malformed")
+NO_HTTP = _refusal("this is not an HTTP request; send one such as GET / HTTP/1.1.", "malformed")
+TOO_LONG = _refusal("the headers of the request are too long; send shorter ones.", "out_of_range")
 REFUSAL = (
     b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
     b"Content-Length: %d\r\nConnection: close\r\n\r\n"
@@ -25,9 +33,9 @@ REFUSAL = (
 
 
 class Connections:
-    """The open connections, and which of them owe a request: idle ones, and those that have sent a part of one.
+    """The open connections, and those that owe a request: idle ones, and those that have sent only a part of one.
 
-    Where there is no room for a new one, the one that has owed for longest goes.
+    If there is no room for a new connection, the one that has owed a request for longest is closed.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS, request_seconds: float = REQUEST_SECONDS) -> None:
@@ -36,11 +44,11 @@ class Connections:
         self.owing: dict[Connection, None] = {}  # a dict keeps their order
 
     def protocol(self, **details: Any) -> Connection:
-        """A connection that counts here; uvicorn makes its connections with this."""
+        """Makes a connection that is counted here; uvicorn calls this for each one."""
         return Connection(self, **details)
 
     def make_room(self) -> bool:
-        """Whether one more is welcome."""
+        """Makes room for one more connection, if possible; returns whether there is room."""
         if len(self.open) < self.most:
             return True
         oldest = next(iter(self.owing), None)
@@ -50,7 +58,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """One of them. It hears of a hang-up at any time, because it never stops reading while a call is answered."""
+    """A connection. It never stops reading while a call is answered, so that it always notices a hang-up."""
 
     def __init__(self, connections: Connections, **details: Any) -> None:
         super().__init__(**details)
@@ -60,12 +68,12 @@ class Connection(HttpToolsProtocol):
         self._unsent_bytes = 0
         self._has_begun = False
         self._is_reading_headers = True
-        # What has come since the start of the request, or since the last byte of its body: headers, or trailers.
+        # Bytes received since the start of the request or the last byte of its body: headers or trailers.
         self._header_bytes = 0
         self._early = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody has connected."""
+        """Accepts the connection, or closes it if there is no room."""
         is_welcome = self._all.make_room()
         super().connection_made(transport)
         if not is_welcome:
@@ -76,10 +84,10 @@ class Connection(HttpToolsProtocol):
         self._owe()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended, whoever ended it."""
+        """Cleans up after the connection has ended."""
         self._all.open.discard(self)
         self._pay()
-        for cycle in self._cycles:  # all of them: more than one call may have been sent ahead
+        for cycle in self._cycles:  # a client may send several calls ahead
             if not cycle.response_complete:
                 cycle.disconnected = True
             cycle.message_event.set()
@@ -92,7 +100,7 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Takes what has come. What comes before the last call is answered waits, so that a hang-up is still heard."""
+        """Takes received data; keeps data that arrives early until the current call is answered."""
         is_busy = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
         if is_busy or self.pipeline or self._early:
             self._early += data
@@ -106,22 +114,22 @@ class Connection(HttpToolsProtocol):
             self._refuse(b"431 Request Header Fields Too Large", TOO_LONG)
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Called at the first byte of a request."""
         super().on_message_begin()
         self.scope["extensions"] = {"memorymark": {"abort": self.abort}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; trailers, which come after the body, count for nothing and are dropped."""
+        """Takes a header; drops trailers, which come after the body."""
         if self._is_reading_headers:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """Takes a part of the body."""
         self._header_bytes = 0
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        """All of a request but its body is here."""
+        """Called when the headers are complete."""
         self._is_reading_headers, self._header_bytes = False, 0
         super().on_headers_complete()
         self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete] + [self.cycle]
@@ -129,27 +137,27 @@ class Connection(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
-        """All of a request is here."""
+        """Called when the request is complete."""
         super().on_message_complete()
         self._is_reading_headers, self._header_bytes, self._has_begun = True, 0, False
         self._pay()
-        if self.cycle.response_complete:  # it was refused before its body had come
+        if self.cycle.response_complete:  # it was rejected before its body arrived
             self._owe()
 
     def on_response_complete(self) -> None:
-        """A request is answered; the next one may come."""
+        """Called when a request is answered; waits for the next one."""
         super().on_response_complete()
         waiting = next((cycle for cycle in self._cycles if not cycle.response_complete), None)
         if waiting is None or (waiting is self.cycle and waiting.more_body):
             self._owe()
             self.loop.call_soon(self._take_early)
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's word for it
-        """Says that what has come is no HTTP."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
+        """Answers data that is not HTTP."""
         self._refuse(b"400 Bad Request", NO_HTTP)
 
     def shutdown(self) -> None:
-        """The service ends: who is being answered gets the answer, all others are sent away."""
+        """Shuts down: sends the answers that are under way and closes all other connections."""
         super().shutdown()
         if self in self._all.owing:
             self.abort()
@@ -173,7 +181,7 @@ class Connection(HttpToolsProtocol):
 
     def _on_deadline(self) -> None:
         unsent = self.transport.get_write_buffer_size()
-        if 0 < unsent < self._unsent_bytes:  # it reads the last answer, if slowly
+        if 0 < unsent < self._unsent_bytes:  # the client is still reading the last answer, slowly
             self._owe()
         elif unsent or not self._has_begun or self.transport.is_closing():
             self.abort()
@@ -190,7 +198,7 @@ class Connection(HttpToolsProtocol):
 
 
 def _notice_silence(connection: socket.socket) -> None:
-    """Has the kernel end a connection whose peer has vanished."""
+    """Makes the kernel end a connection whose peer has vanished."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""Server-sent events: what happens to a job, sent to whoever watches."""
+"""Streams the events of jobs to watchers, as server-sent events."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from weakref import WeakKeyDictionary
 
 from memorymark.errors import QueueFullError
 from memorymark.history import Job, JobEvent, views
-from memorymark.server.answers import in_http_terms
 from memorymark.server.jobs import Jobs
 from memorymark.server.live_job import LiveJob
 from memorymark.server.settings import Settings
 
-# How long a browser waits before it connects again.
+# How long a browser waits before it reconnects.
 RETRY = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 
 
 class EventStreams:
-    """Opens streams, each of a bounded life, and not too many at a time."""
+    """Opens streams, each for a limited time, and not too many at once."""
 
     def __init__(self, jobs: Jobs, settings: Settings) -> None:
         self.jobs, self.settings = jobs, settings
@@ -33,10 +32,11 @@ class EventStreams:
         self.count = 0
 
     def open(self, job: Job, after: int) -> EventStream:
-        """The events of a job from the one after this number on; whoever watches resumes where a stream ended."""
+        """Opens a stream of a job's events after this number; a watcher resumes where the last stream ended."""
         if not self._free.acquire(blocking=False):
             limit = self.settings.max_watchers
-            raise QueueFullError(f"{limit} streams are open and no more can be; poll with Accept: application/json.")
+            sentence = f"all {limit} event streams are in use; poll with Accept: application/json."
+            raise QueueFullError(sentence, allowed={"maximum": limit})
         with self._lock:
             self.count += 1
         try:
@@ -46,13 +46,13 @@ class EventStreams:
             raise
 
     def closed(self) -> None:
-        """One stream less."""
+        """Counts a closed stream."""
         with self._lock:
             self.count -= 1
         self._free.release()
 
     async def text(self, live: LiveJob, event: JobEvent) -> bytes:
-        """An event as it is sent; made once for all who watch, and not in the event loop: a result can be long."""
+        """Returns an event as text, made once for all watchers, outside the event loop because results can be long."""
         made = self._texts.setdefault(live, {})
         if event.number not in made:
             made[event.number] = asyncio.get_running_loop().run_in_executor(None, _text, event)
@@ -60,17 +60,17 @@ class EventStreams:
 
 
 class EventStream:
-    """An open stream; whoever sends it closes it at its end, or when the watcher is gone."""
+    """An open stream; the sender closes it at its end, or when the watcher is gone."""
 
     def __init__(self, streams: EventStreams, job: Job, after: int) -> None:
         self._streams, self._job, self._after = streams, job, after
         self._live = streams.jobs.live(job.id)
-        # Of a job that is finished, all there is to send.
+        # All events of a finished job.
         self._kept = b"" if self._live is not None else b"".join(map(_text, streams.jobs.events(job, after)))
         self._is_open = True
 
     def __iter__(self) -> Iterator[bytes]:
-        """The stream for a thread that sends it."""
+        """Yields the stream to a thread that sends it."""
         settings = self._streams.settings
         ends_at = time.monotonic() + settings.stream_seconds
         yield RETRY
@@ -80,7 +80,7 @@ class EventStream:
                 return
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The stream for an event loop, in which it holds no thread."""
+        """Yields the stream to an event loop, without holding a thread."""
         yield RETRY + self._kept
         if self._live is None:
             return
@@ -106,12 +106,12 @@ class EventStream:
                 changed.clear()
 
     def close(self) -> None:
-        """Makes room for another."""
+        """Closes the stream and makes room for another."""
         if self._is_open:
             self._is_open = False
             self._streams.closed()
 
 
 def _text(event: JobEvent) -> bytes:
-    view = in_http_terms(views.happened(event))
+    view = views.happened(event, "http")
     return f"id: {view['id']}\nevent: {view['event']}\ndata: {json.dumps(view)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Addresses that tell what is here: health, catalogs, metrics."""
+"""The routes of health, catalogs, options and metrics."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Any
 from flask import Response, jsonify
 from flask_openapi3.openapi import OpenAPI
 
-from memorymark.catalog import all_gpus, all_models
+from memorymark.catalog.listings import gpu_catalog, model_catalog
 from memorymark.devices import nvml
-from memorymark.history import views
-from memorymark.machine import gpus_here
-from memorymark.models.tasks import TASKS
+from memorymark.devices.machine import gpus_here
+from memorymark.question.flat import OPTIONS
 from memorymark.server import schemas
 from memorymark.server.jobs import Jobs
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import FACTS, GUARDED, answers
-from memorymark.units import gib
+from memorymark.units import gib, iso_time
 from memorymark.version import __version__
 
 
 class HealthReport:
-    """How the service is, told without the database and without waiting for anyone; ``device_kind`` is torch's."""
+    """Reports the service's health without using the database or waiting; ``device_kind`` is what torch can use."""
 
     def __init__(self, jobs: Jobs, device_kind: str) -> None:
         self._jobs = jobs
@@ -36,39 +35,41 @@ class HealthReport:
         }
 
     def document(self) -> dict[str, Any]:
-        """What GET /health answers."""
+        """Returns the answer to GET /health."""
         status = self._jobs.status()
         problem = self._jobs.problem
         return {
+            "kind": "health",
             "status": "degraded" if problem else "healthy",
             "problem": problem,
             **self._facts,
-            "timestamp": views.iso_time(time.time()),
+            "timestamp": iso_time(time.time()),
             **status,
         }
 
 
 def add_fact_routes(app: OpenAPI, health_report: HealthReport, metrics: Metrics) -> None:
-    """Adds them to the app."""
+    """Adds the routes to the app."""
 
-    @app.get("/health", tags=[FACTS], responses=answers(ok=schemas.Health), summary="How the service is")
+    @app.get("/health", tags=[FACTS], responses=answers(ok=schemas.Health), summary="The health of the service")
     def health() -> Response:
         return jsonify(health_report.document())
 
-    @app.get("/metrics", tags=[FACTS], responses=answers(ok=METRICS), summary="For Prometheus", **GUARDED)
+    @app.get("/metrics", tags=[FACTS], responses=answers(ok=METRICS), summary="Metrics for Prometheus", **GUARDED)
     def read_metrics() -> Response:
         return metrics.page()
 
     @app.get("/models", tags=[FACTS], responses=answers(ok=schemas.ModelsAnswer), summary="The models", **GUARDED)
     def models() -> Response:
-        return jsonify(
-            models=[entry.to_dict() for entry in all_models()], tasks=[task.to_dict() for task in TASKS.values()]
-        )
+        return jsonify(model_catalog().to_dict())
 
     @app.get("/gpus", tags=[FACTS], responses=answers(ok=schemas.GpusAnswer), summary="The GPUs", **GUARDED)
     def gpus() -> Response:
-        here = gpus_here()
-        return jsonify(gpus=[{**entry.to_dict(), "here": entry.id in here} for entry in all_gpus()])
+        return jsonify(gpu_catalog(gpus_here()).to_dict())
+
+    @app.get("/options", tags=[FACTS], responses=answers(ok=schemas.OptionsAnswer), summary="The options", **GUARDED)
+    def options() -> Response:
+        return jsonify(kind="options", options=[one.to_dict() for one in OPTIONS.values()])
 
 
 METRICS = {"description": "Counters", "content": {"text/plain": {"schema": {"type": "string"}}}}

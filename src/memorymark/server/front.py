@@ -1,7 +1,7 @@
-"""The ASGI application in front of the Flask app: who answers a call, who waits for what, and who has hung up.
+"""The ASGI application in front of the Flask app: dispatches calls to threads and notices callers who hang up.
 
-The event loop answers what must always be quick, and does all the waiting: for bodies, for jobs, for those who watch.
-Flask answers everything else in a few threads, which never wait for a job, a caller or a writer.
+The event loop answers what must always be quick, and does all the waiting: for bodies, jobs and watchers. Flask answers
+everything else in a few threads, which never wait for a job, a caller or a writer.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ T = TypeVar("T")
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-# Answers in the event loop itself, if it can.
+# Answers a call in the event loop itself, or returns None.
 Quick = Callable[[Scope], "Answer | None"]
 
-# Few, so that the event loop never waits long for its turn: only one thread of a Python process runs at a time.
+# Few, so that the event loop never waits long for its turn, since only one Python thread runs at a time.
 READING_THREADS = 2
-# What looks through all of the history, or renders a page, takes its time apart from what is quick.
+# Calls that search the whole history or render a page have their own threads, apart from quick calls.
 SEARCHING_THREADS = 2
-# What writes to the history, or waits for a worker to end, does so apart, so that known answers do not wait for it.
+# Writes to the history and waits for workers have their own threads too, so that known answers do not wait for them.
 WRITING_THREADS = 4
 MOST_WAITING = 256
-# All bodies together; past this, those are refused that are not small.
+# The limit of all bodies together; above it, only small bodies are accepted.
 MOST_BODY_BYTES = 256 * 1024 * 1024
 SMALL_BODY_BYTES = 16 * 1024
 # How long a watcher may take to read what was sent.
@@ -45,11 +45,11 @@ SEND_SECONDS = 30.0
 
 
 class CallerGoneError(Exception):
-    """Whoever called has hung up."""
+    """The caller has hung up."""
 
 
 class Front:
-    """One application for the event loop; ``largest_body_bytes`` is what the Flask app takes at most."""
+    """The ASGI application; ``largest_body_bytes`` is the largest body that the Flask app accepts."""
 
     def __init__(self, app: WSGIApplication, jobs: Jobs, *, quick: Quick, largest_body_bytes: int) -> None:
         self._app, self._jobs, self._quick = app, jobs, quick
@@ -61,7 +61,7 @@ class Front:
         self._bodies = _Bodies()
 
     def close(self) -> None:
-        """Ends the threads; what they do now is done first."""
+        """Ends the threads after their current work."""
         for threads in (self.reading, self._searching, self._writing):
             threads.shutdown(cancel_futures=True)
 
@@ -103,7 +103,7 @@ class Front:
                 handover.stream.close()
 
     async def _read_body(self, scope: Scope, receive: Receive, body: _Body, handover: Handover) -> int | None:
-        """Reads the body, or leaves it where it is too long, which the app then says; the length announced if so."""
+        """Reads the body; if it is announced as too long, skips it and returns that length, which the app rejects."""
         given = dict(scope["headers"]).get(b"content-length", b"0")
         announced = int(given) if given.isdigit() else 0
         if announced > self._largest_body_bytes:
@@ -116,15 +116,15 @@ class Front:
             body.add(message.get("body", b""))
             more = message.get("more_body", False)
             if len(body.content) > SMALL_BODY_BYTES and self._bodies.counted_bytes > MOST_BODY_BYTES:
-                handover.fail(QueueFullError("too many large requests come in at once; ask again in a moment."))
+                handover.fail(QueueFullError("too many large requests are arriving at once; try again in a moment."))
                 return None
         return None
 
     async def _carry_out(self, call: _Call, handover: Handover, work: Work[Any]) -> None:
-        """Does what a view has left, and waits for the job that it wants to wait for."""
+        """Does the work that a view handed over, and waits for its job if asked to."""
         takes_a_place = work.job_of is not None and not work.briefly
         if takes_a_place and self._waiting >= MOST_WAITING:
-            sentence = f"{MOST_WAITING} callers wait for answers and no more can; ask with POST /jobs instead."
+            sentence = f"{MOST_WAITING} callers are already waiting for answers; use POST /jobs instead."
             handover.fail(QueueFullError(sentence))
             return
         self._waiting += takes_a_place
@@ -132,63 +132,63 @@ class Front:
             outcome = await call.done_by(self._writing, work.run)
             live = self._jobs.live(work.job_of(outcome)) if work.job_of is not None else None
             if live is not None:
-                call.body.uncount()  # those who wait are few enough
+                call.body.uncount()  # the number of waiting callers is limited anyway
                 await call.unless_gone(_until_finished(live, work.wait_seconds))
             handover.succeed(outcome)
         except CallerGoneError:
             raise
-        except Exception as error:  # the view raises it where the app explains errors
+        except Exception as error:  # the view raises it again, where the app handles errors
             handover.fail(error)
         finally:
             self._waiting -= takes_a_place
 
 
 def _takes_long(scope: Scope) -> bool:
-    """Whether a call wants a list that is not just the latest jobs, or a report."""
+    """Whether a call searches the jobs or renders a report."""
     path = scope["path"]
     is_report = path.startswith("/jobs/") and path.endswith("/report")
     return scope["method"] != "POST" and (is_report or (path == "/jobs" and bool(scope["query_string"])))
 
 
 class _Bodies:
-    """How much is in memory of bodies that are read, or wait for a thread."""
+    """The memory of bodies that are being read or wait for a thread."""
 
     def __init__(self) -> None:
         self.counted_bytes = 0
 
 
 class _Body:
-    """What one call has sent; it counts among all bodies until it is no longer to."""
+    """The body of one call, counted among all bodies until ``uncount``."""
 
     def __init__(self, bodies: _Bodies) -> None:
         self.content = bytearray()
         self._bodies, self._counted_bytes = bodies, 0
 
     def add(self, part: bytes) -> None:
-        """More of it has come."""
+        """Adds a part that has arrived."""
         self.content += part
         self._counted_bytes += len(part)
         self._bodies.counted_bytes += len(part)
 
     def uncount(self) -> None:
-        """Makes room for others."""
+        """Stops counting this body, to make room for others."""
         self._bodies.counted_bytes -= self._counted_bytes
         self._counted_bytes = 0
 
 
 class _Call:
-    """One request, and whether whoever sent it still listens."""
+    """One request, and whether its caller is still connected."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, body: _Body) -> None:
         self.scope, self.send, self._receive, self.body = scope, send, receive, body
         self._gone = asyncio.ensure_future(self._until_gone())
 
     def end(self) -> None:
-        """The call is answered, or nobody wants the answer any more."""
+        """Stops watching for a hang-up, since the call is over."""
         self._gone.cancel()
 
     async def done_by(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        """What a thread makes of it; where the caller hangs up, what has not begun is dropped."""
+        """Runs work in a thread and returns its result; drops it if the caller hangs up before it starts."""
         submitted: Future[T] = threads.submit(work)
         result = asyncio.wrap_future(submitted)
         waited: list[asyncio.Future[Any]] = [result, self._gone]
@@ -198,7 +198,7 @@ class _Call:
         return await result
 
     async def unless_gone(self, waiting: Awaitable[None]) -> None:
-        """Waits, but no longer than the caller does."""
+        """Waits until the caller hangs up at the latest."""
         task = asyncio.ensure_future(waiting)
         try:
             await asyncio.wait({task, self._gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -209,7 +209,7 @@ class _Call:
             task.cancel()
 
     def hang_up(self) -> None:
-        """Ends the connection now, with what was not read of it."""
+        """Ends the connection now, and drops unsent data."""
         self.scope["extensions"]["memorymark"]["abort"]()
 
     async def _until_gone(self) -> None:

@@ -1,4 +1,4 @@
-"""What a view leaves to others, so that the threads that answer calls never wait: writing, and the ends of jobs."""
+"""Lets a view hand over work that writes or waits for jobs, so that the threads that answer calls never wait."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from memorymark.server.jobs import Jobs
 
 T = TypeVar("T")
-# Where the environ of a call keeps its handover, and when the call came.
+# The keys of a call's environ for its handover and its start time.
 KEY = "memorymark.handover"
 BEGAN = "memorymark.began"
 
 
 class LeftError(Exception):
-    """Raised in a view: it has left work to the front, which calls the view again when the work is done."""
+    """Raised in a view that hands over work to the front, which calls the view again when the work is done."""
 
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """What is to be done before a view can answer; ``job_of`` tells which job it then waits for, and how long.
+    """Work to do before a view can answer; ``job_of`` returns the job to wait for, for up to ``wait_seconds``.
 
-    Only so many may wait at a time, but for those who wait ``briefly``.
+    The number of waiting calls is limited, except for those that wait ``briefly``.
     """
 
     run: Callable[[], T]
@@ -36,7 +36,7 @@ class Work(Generic[T]):
 
 
 class Handover:
-    """Between the front and the view of one call, which is called once more after it has left work."""
+    """Connects the front and the view of one call, which is called again after its work is done."""
 
     def __init__(self) -> None:
         self.work: Work[Any] | None = None
@@ -45,7 +45,7 @@ class Handover:
         self._error: Exception | None = None
 
     def leave(self, work: Work[T]) -> T:
-        """What came of the work, once it is done; until then nothing of the view after this is run."""
+        """Returns the outcome of the work if it is done; else raises, and the view is called again later."""
         if self._error is not None:
             raise self._error
         if self._outcome:
@@ -56,32 +56,32 @@ class Handover:
 
     @property
     def is_done(self) -> bool:
-        """Whether the view has left work before, and is called with what came of it."""
+        """Whether the work is done, and the view is being called again."""
         return bool(self._outcome) or self._error is not None
 
     def succeed(self, outcome: Any) -> None:
-        """The work is done."""
+        """Stores the outcome of the work."""
         self._outcome = [outcome]
 
     def fail(self, error: Exception) -> None:
-        """The work could not be done."""
+        """Stores the error of the work."""
         self._error = error
 
     def require_room(self) -> None:
-        """Raises what the front refuses the call with, before any view is called."""
+        """Raises if the front rejected the call before any view was called."""
         if self.work is None and isinstance(self._error, MemoryMarkError):
             raise self._error
 
 
 class DoneAtOnce(Handover):
-    """Where no front is, as under another WSGI server: the thread that answers the call does the work, and waits."""
+    """For WSGI servers without the front: the thread that answers the call does the work, and waits."""
 
     def __init__(self, jobs: Jobs) -> None:
         super().__init__()
         self._jobs = jobs
 
     def leave(self, work: Work[T]) -> T:
-        """What came of the work."""
+        """Does the work and returns its outcome."""
         outcome = work.run()
         if work.job_of is not None:
             self._jobs.wait(work.job_of(outcome), work.wait_seconds)

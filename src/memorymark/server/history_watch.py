@@ -1,4 +1,4 @@
-"""What is wrong with the history: looked at from time to time, so that whoever asks need not wait for it."""
+"""Checks the history from time to time, so that health calls need not wait for it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from memorymark.history import Store
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-UNUSABLE = "the history cannot be used now; the log of the service says why."
+UNUSABLE = "the history cannot be used now; the service's log says why."
 
 
 class HistoryWatch:
-    """Keeps ``problem`` current: one sentence, or ``None`` while all is well."""
+    """Keeps ``problem`` up to date: one sentence, or ``None`` while all is well."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class HistoryWatch:
         self.problem: str | None = None
 
     def look(self) -> None:
-        """Looks at the history, if it is time to."""
+        """Checks the history, if the last check is old enough."""
         if time.monotonic() < self._look_at:
             return
         found = self._found()
@@ -33,7 +33,7 @@ class HistoryWatch:
         self._look_at = time.monotonic() + LOOK_SECONDS
 
     def failed(self, error: HistoryError) -> None:
-        """The history could not be used: that is a problem until the next look says otherwise."""
+        """Reports that the history could not be used, which is a problem until the next check says otherwise."""
         log.warning("%s", error)
         self.problem = self._no_room() or UNUSABLE
         self._look_at = time.monotonic() + LOOK_SECONDS

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn with our connections, in a thread of its own."""
+"""The HTTP server: uvicorn with our connections, in its own thread."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 15
 SWITCH_SECONDS = 0.0005
 LOOK_UP_SECONDS = 0.01
-# How long callers may take, when the server stops, to be told so.
+# How long a stopping server waits for its last answers to be sent.
 FLUSH_SECONDS = 3
 STOP_SECONDS = 10.0
 
 
 class HttpServer:
-    """Answers on a socket that listens, from now on; ``port`` is where."""
+    """Answers calls on a listening socket, as soon as it is created."""
 
     def __init__(self, front: Front, listening: socket.socket, connections: Connections | None = None) -> None:
         self._front = front
@@ -58,7 +58,7 @@ class HttpServer:
             raise MemoryMarkError("the server could not start to listen; its log says why.")
 
     def stop(self) -> None:
-        """Takes no more calls, and ends when what was answered is sent."""
+        """Accepts no more calls, sends the answers under way, and ends."""
         self._server.should_exit = True
         self._thread.join(STOP_SECONDS)
         self._front.close()
@@ -72,7 +72,7 @@ class HttpServer:
 
 
 def most_connections() -> int:
-    """As many as there are files to have open, with some left for workers and the history."""
+    """Returns how many connections the limit of open files allows, with room for workers and the history."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MOST_CONNECTIONS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""The line of jobs: who waits, who runs, and what becomes of them."""
+"""The queue of jobs: those that wait, those that run, and how they end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
+from memorymark.devices.resolve import where_no_gpu_is
 from memorymark.errors import (
     HistoryError,
-    NotAllowedError,
     QueueFullError,
+    ServerError,
     StoppedError,
     UnwritableError,
     UsageError,
 )
 from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.history.job import OTHER_VERSION
-from memorymark.question import Question
+from memorymark.messages import Message
+from memorymark.question.question import Question
 from memorymark.server.history_watch import HistoryWatch
-from memorymark.server.lane import CANCELLED, INTERRUPTED, SHUTDOWN, UNREADABLE, Lane
+from memorymark.server.lane import CANCELLED, SHUTDOWN, UNREADABLE, Lane, cancelled, interrupted
 from memorymark.server.live_job import LiveJob, Place, ended, with_result
-from memorymark.target import default_gpu_target
+from memorymark.server.permission import refuse_code_of
+from memorymark.suggestions import meant
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +39,14 @@ STOP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job as it stands right after it was asked for; ``is_new`` is false where an earlier answer was there."""
+    """A job right after it was submitted; ``is_new`` is false if an earlier answer was reused."""
 
     job: Job
     is_new: bool
 
 
 class Jobs:
-    """Takes questions, has lanes answer them in the order of their arrival, and remembers everything in the history."""
+    """Queues questions, lets lanes answer them in order of arrival, and records everything in the history."""
 
     def __init__(
         self, store: Store, lanes: Sequence[Lane], *, queue_size: int, max_seconds: float, allow_code: bool = False
@@ -56,11 +59,11 @@ class Jobs:
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._history = HistoryWatch(store)
-        # What an earlier server left is put in order when the history can be read; our own jobs are not of those.
+        # Jobs of an earlier server are taken over once the history can be read; our own jobs must not be among them.
         self._has_taken_over = False
         self._own: set[str] = set()
         self._arriving = 0
-        # Jobs that could not be written, as far as we heard; the database may have kept them all the same.
+        # Jobs whose write seemed to fail, although the database may have stored them.
         self._doubtful: set[str] = set()
         self._caretaker = threading.Thread(target=self._look_after_history, name="history", daemon=True)
         self.ended: Counter[str] = Counter()
@@ -68,17 +71,17 @@ class Jobs:
             lane.line = self
 
     def start(self) -> None:
-        """Puts what an earlier server left behind in order, and starts to work."""
-        self._take_over()
+        """Takes over the jobs of an earlier server, and starts to work."""
+        self.take_over()
         self._history.look()
         for lane in self.lanes:
             lane.start()
-            if lane.device != "cpu":  # where few measure, and a worker takes half a gigabyte
+            if lane.device != "cpu":  # few measure on the CPU, and a worker takes half a gigabyte
                 lane.workers.prepare()
         self._caretaker.start()
 
     def stop(self) -> None:
-        """Ends what runs and marks it so; what waits is kept for the next start."""
+        """Stops running jobs and marks them as interrupted; queued jobs stay for the next start."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -90,7 +93,7 @@ class Jobs:
         for thread in (*self.lanes, self._caretaker):
             if thread.ident is not None:
                 thread.join(STOP_SECONDS)
-        self._save_what_could_not_be()
+        self.save_what_could_not_be()
         for live in list(self._live.values()):
             live.wake()
 
@@ -100,7 +103,7 @@ class Jobs:
         return self._stopping.is_set()
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> Submitted:
-        """Puts a question in line, or finds the answer that is already there, unless a ``fresh`` one is wanted."""
+        """Queues a question, or reuses an earlier answer unless ``fresh``."""
         self._require_permission(question)
         job = new_job(self._resolved(question), "http", fresh=fresh, time_limit_seconds=time_limit_seconds)
         if not fresh and (known := self.store.answered(job.key)) is not None:
@@ -112,14 +115,14 @@ class Jobs:
                 self._live[job.id] = live
                 self._line.append(live)
                 self._changed.notify_all()
-        if self.is_stopping:  # it is written, and goes on with the next start
+        if self.is_stopping:  # it is stored, and continues after the next start
             live.wake()
         log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
         return Submitted(job, is_new=True)
 
     @contextmanager
     def _place_in_line(self, job_id: str) -> Iterator[None]:
-        """Room in the line while a job is written, which may take a while and must keep nobody else waiting."""
+        """Reserves a place in the queue while a job is written, which may take a while and must not block others."""
         with self._changed:
             if self.is_stopping:
                 raise StoppedError("the service is shutting down; ask again in a moment.")
@@ -140,7 +143,9 @@ class Jobs:
             live.add()
         except UnwritableError:
             log.exception("a question cannot be written")
-            raise UsageError("the history cannot keep this question; look for text in it that is none.") from None
+            raise UsageError(
+                "the history cannot store this question; check it for invalid text.", code="malformed"
+            ) from None
         except HistoryError as error:
             with self._changed:
                 self._doubtful.add(live.job.id)
@@ -148,21 +153,21 @@ class Jobs:
             raise
 
     def known(self, question: Question) -> Job | None:
-        """The job that has answered a question already, if one has; writes nothing."""
+        """Returns a job that has already answered the question, or ``None``; writes nothing."""
         self._require_permission(question)
         return self.store.answered(new_job(self._resolved(question), "http").key)
 
     def live(self, job_id: str) -> LiveJob | None:
-        """The job with this id, if it waits or runs."""
+        """Returns the queued or running job with this id, or ``None``."""
         return self._live.get(job_id)
 
     def get(self, job_id: str) -> Job | None:
-        """The job with this id, as it is now."""
+        """Returns the current state of the job with this id, or ``None``."""
         live = self._live.get(job_id)
         return live.whole if live is not None else self.store.job(job_id)
 
     def position(self, job_id: str) -> int | None:
-        """Its place among the jobs that wait for the same lanes; ``None`` if it does not wait."""
+        """Returns a job's place among those that wait for the same lanes, or ``None`` if it does not wait."""
         with self._changed:
             place = next((live.place for live in self._line if live.job.id == job_id), None)
             if place is None:
@@ -172,12 +177,12 @@ class Jobs:
             return 1 + sum(any(lane.accepts(live.place) for lane in lanes) for live in ahead)
 
     def current(self, job: ListedJob) -> ListedJob:
-        """The job as it is now, which may not be written yet."""
+        """Returns the current state of a listed job, which may not be written yet."""
         live = self._live.get(job.id)
         return ListedJob.of(live.job) if live is not None else job
 
     def cancel(self, job_id: str) -> None:
-        """Has a job that waits or runs end, and does not wait until it has; one that is finished stays as it is."""
+        """Stops a queued or running job without waiting for its end; a finished job stays the same."""
         with self._changed:
             live = self._live.get(job_id)
             waits = live is not None and live in self._line
@@ -187,16 +192,16 @@ class Jobs:
             return
         live.lease.stop(CANCELLED)
         if waits:
-            live.tell("error", **ended("cancelled", None, "cancelled."))
+            live.tell("error", **ended("cancelled", cancelled()))
             self.finish(live)
 
     def wait(self, job_id: str, seconds: float) -> Job | None:
-        """The job as soon as it is finished, or as it is after so long."""
+        """Waits for a job and returns it when it is finished or the time is up."""
         live = self._live.get(job_id)
         return live.wait(seconds) if live is not None else self.store.job(job_id)
 
     def events(self, job: Job, after: int = 0) -> list[JobEvent]:
-        """What has happened to a job after the event with this number."""
+        """Returns a job's events after the one with this number."""
         live = self._live.get(job.id)
         if live is not None:
             return live.events(after)
@@ -204,7 +209,7 @@ class Jobs:
         return [with_result(event, as_ended) for event in self.store.events(job.id, after)]
 
     def watch(self, job: Job, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
-        """Events as they come, an empty list whenever nothing came for a while; ends with the job or the service."""
+        """Yields events as they happen, and an empty list after each silence; ends with the job or the service."""
         live = self._live.get(job.id)
         if live is None:
             yield self.events(self.store.job(job.id) or job, after)
@@ -215,7 +220,7 @@ class Jobs:
                 return
 
     def status(self) -> dict[str, Any]:
-        """What the line and the lanes hold."""
+        """Returns the state of the queue and the lanes."""
         running = [lane.running for lane in self.lanes]
         return {
             "queue": {
@@ -228,17 +233,17 @@ class Jobs:
 
     @property
     def problem(self) -> str | None:
-        """What somebody should look at, in one sentence; told without a look at the database."""
+        """What the operator should look at, in one sentence, or ``None``; does not use the database."""
         if self._history.problem is not None:
             return self._history.problem
         unsaved = sum(not live.is_saved for live in list(self._live.values()))
         if unsaved:
-            return f"what happened to {unsaved} of the jobs cannot be written to the history yet; the log says why."
+            return f"changes to {unsaved} of the jobs cannot be written to the history yet; the log says why."
         failed = [lane.name for lane in self.lanes if lane.running is None and lane.workers.state == "failed"]
-        return f"no worker starts for {', '.join(failed)}; run `memorymark doctor` there." if failed else None
+        return f"workers for {', '.join(failed)} do not start; run `memorymark doctor` there." if failed else None
 
-    def _take_over(self) -> None:
-        """Puts what an earlier server left in order; if the history cannot be read now, that is tried again."""
+    def take_over(self) -> None:
+        """Takes over the jobs of an earlier server; tries again later if the history cannot be read now."""
         try:
             for job in self.store.unfinished():
                 if job.id not in self._own and job.id not in self._live:
@@ -250,7 +255,7 @@ class Jobs:
             self._own.clear()
 
     def _settle_doubts(self) -> None:
-        """Goes on with what was written although the write seemed to fail; nobody else would until the next start."""
+        """Continues jobs that were stored although the write seemed to fail; else they would wait for a restart."""
         with self._changed:
             doubtful = list(self._doubtful)
         for job_id in doubtful:
@@ -268,21 +273,21 @@ class Jobs:
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
         live.resume()
         if job.state == "running":
-            live.tell("error", **ended("interrupted", "stopped", INTERRUPTED))
+            live.tell("error", **ended("interrupted", interrupted()))
         else:
             try:
                 question = job.question
                 self._require_permission(question)
                 self._require_lane(question)
                 live.rest()
-            except UsageError as error:  # the catalogs or the devices are not those of the earlier server
-                live.tell("error", **ended("failed", "usage", error.sentence))
-            except HistoryError as error:  # which names the database
+            except UsageError as error:  # the catalogs or the devices have changed since
+                live.tell("error", **ended("failed", error))
+            except HistoryError as error:  # its message names the database, so callers do not get it
                 log.warning("%s", error, extra={"job": job.id})
-                live.tell("error", **ended("failed", "internal", UNREADABLE))
+                live.tell("error", **ended("failed", ServerError(UNREADABLE, code="internal")))
             except Exception:  # whatever another version may have written
                 log.exception("a job cannot be read", extra={"job": job.id})
-                live.tell("error", **ended("failed", "internal", OTHER_VERSION))
+                live.tell("error", **ended("failed", ServerError(OTHER_VERSION, code="internal")))
         with self._changed:
             if not live.is_saved or not live.job.is_finished:
                 self._live[job.id] = live
@@ -291,30 +296,41 @@ class Jobs:
                 self._changed.notify_all()
 
     def _resolved(self, question: Question) -> Question:
-        """The question for a device that is here, or else for a GPU to predict for."""
-        target = question.request.target
-        if question.all_gpus or target.gpu is not None:
+        """Returns the question for a local device, or else with a GPU to predict for."""
+        if question.all_gpus or self._has_lane(question):
             return question
-        if target.device != "auto":
+        target = where_no_gpu_is(question.request.target)
+        if target.gpu is None:
             self._require_lane(question)
-        elif not any(lane.accepts(Place.of(question)) for lane in self.lanes):
-            return replace(question, request=replace(question.request, target=default_gpu_target(target)))
-        return question
+        return replace(question, request=replace(question.request, target=target))
 
     def _require_permission(self, question: Question) -> None:
-        """Code runs only where the operator allows it; an earlier server's may have, and this one's not."""
-        request = question.request
-        if not self.allow_code and (request.name.runs_code or request.trust_remote_code):
-            raise NotAllowedError(f"{request.entry.id} runs code, which this service does not; see --allow-code.")
+        """Raises if the question runs code and the operator does not allow it; an earlier server may have."""
+        if not self.allow_code:
+            refuse_code_of(question.request)
+
+    def _has_lane(self, question: Question) -> bool:
+        return any(lane.accepts(Place.of(question)) for lane in self.lanes)
 
     def _require_lane(self, question: Question) -> None:
-        if not any(lane.accepts(Place.of(question)) for lane in self.lanes):
-            here = ", ".join(lane.device for lane in self.lanes if lane.device)
+        if not self._has_lane(question):
+            here = [lane.device for lane in self.lanes if lane.device]
             asked = question.request.target.device
-            raise UsageError(f"there is no {asked} here, only {here}; name a GPU to predict for with --gpu.")
+            raise UsageError(
+                Message(
+                    "there is no {asked} here, only {here}; name a GPU to predict for with {gpu}.",
+                    asked=asked,
+                    here=", ".join(here),
+                ),
+                code="no_device",
+                field="device",
+                given=asked,
+                allowed=["auto", *here],
+                proposals=meant("device", here),
+            )
 
     def take(self, lane: Lane) -> LiveJob | None:
-        """The next job for a lane, as soon as there is one; ``None`` when the service shuts down."""
+        """Waits for the next job for a lane and returns it, or ``None`` when the service shuts down."""
         with self._changed:
             while not self.is_stopping:
                 for live in self._line:
@@ -326,16 +342,16 @@ class Jobs:
         return None
 
     def _is_being_answered(self, job: Job) -> bool:
-        """Whether another lane works on the same question; its answer will be this one's too."""
+        """Whether another lane works on the same question, so that its answer can be reused."""
         running = [lane.running for lane in self.lanes]
         return not job.fresh and any(live.job.key == job.key for live in running if live is not None)
 
     def answered(self, live: LiveJob) -> Job | None:
-        """An answer to the same question that came while the job waited."""
+        """Returns a job that answered the same question while this one waited, or ``None``."""
         return None if live.job.fresh else self.store.answered(live.job.key)
 
     def finish(self, live: LiveJob) -> None:
-        """A job has ended; what is written down need not be kept in memory."""
+        """Counts an ended job, and drops it from memory once it is written."""
         self.ended[live.job.state] += 1
         if live.is_saved:
             self._live.pop(live.job.id, None)
@@ -343,24 +359,25 @@ class Jobs:
             self._changed.notify_all()
 
     def _look_after_history(self) -> None:
-        """A full disk must cost no answer and leave no job behind: all is made good as soon as there is room."""
+        """Writes what could not be written before, so that a full disk loses no answer and no job."""
         while not self._stopping.wait(RETRY_SECONDS):
             try:
                 if not self._has_taken_over:
-                    self._take_over()
+                    self.take_over()
                 self._settle_doubts()
-                self._save_what_could_not_be()
+                self.save_what_could_not_be()
                 self._history.look()
-            except Exception:  # it must live: the next round may be fine
-                log.exception("the history could not be looked after")
+            except Exception:  # the thread must survive: the next round may succeed
+                log.exception("maintaining the history failed")
 
-    def _save_what_could_not_be(self) -> None:
+    def save_what_could_not_be(self) -> None:
+        """Tries again to write what could not be written."""
         until = time.monotonic() + STOP_SECONDS
         for live in [live for live in list(self._live.values()) if not live.is_saved]:
             if live.save():
                 self._live.pop(live.job.id, None)
             if time.monotonic() > until:
-                return  # somebody else writes for long, and the others cannot be written either
+                return  # another writer is busy, so the others cannot be written either
 
 
 def _lane_status(lane: Lane) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A lane: a thread with a worker process of its own that runs one job at a time."""
+"""A lane: a thread with its own worker process that runs one job at a time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import time
 from dataclasses import replace
 from typing import Any, Protocol
 
-from memorymark import engine
-from memorymark.errors import HistoryError, MemoryMarkError, StoppedError, WorkerError
+from memorymark import answer as engine
+from memorymark.devices.resolve import can_run_on, on_device
+from memorymark.errors import HistoryError, MemoryMarkError, ServerError, StoppedError, WorkerError
 from memorymark.events import Event
 from memorymark.history import Job
-from memorymark.history.job import error_kind, suggestions_of
-from memorymark.question import Question
+from memorymark.messages import Message
+from memorymark.question.question import Question
 from memorymark.server.live_job import LiveJob, Place, ended
 from memorymark.server.warm_workers import Lease, WarmWorkers
 
@@ -22,27 +23,26 @@ log = logging.getLogger(__name__)
 CANCELLED = "cancelled"
 TIME_LIMIT = "time limit"
 SHUTDOWN = "shutdown"
-UNREADABLE = "the history could not be read when this job was due; ask again."
-INTERRUPTED = "the server stopped while this ran; ask again."
+UNREADABLE = "the history could not be read when this job was to run; ask again."
 
 
 class Line(Protocol):
-    """Where a lane's work comes from."""
+    """The queue that a lane takes its jobs from."""
 
     def take(self, lane: Lane) -> LiveJob | None:
-        """The next job for the lane, as soon as there is one; ``None`` when there will be no more."""
+        """Waits for the next job for the lane and returns it, or ``None`` when there will be no more."""
 
     def finish(self, job: LiveJob) -> None:
-        """The lane is done with a job."""
+        """Called when the lane is done with a job."""
 
     def answered(self, job: LiveJob) -> Job | None:
-        """An answer to the same question that came while the job waited."""
+        """Returns a job that answered the same question while this one waited, or ``None``."""
 
 
 class Lane(threading.Thread):
-    """Takes jobs from the line and answers them, until there are no more.
+    """Takes jobs from the queue and answers them, until there are no more.
 
-    ``device`` is the device here that the lane measures on; a lane without one predicts.
+    ``device`` is the local device that the lane measures on; a lane without one predicts.
     """
 
     def __init__(self, name: str, workers: WarmWorkers, device: str | None = None) -> None:
@@ -52,23 +52,21 @@ class Lane(threading.Thread):
         self.line: Line
 
     def accepts(self, place: Place) -> bool:
-        """Whether questions for a place are for this lane."""
-        target = place.target
-        if place.all_gpus or target.gpu is not None:
-            return self.device is None
-        if self.device is None or target.device == "auto":
-            return self.device is not None and self.device != "cpu"
-        return self.device == ("cuda:0" if target.device == "cuda" else target.device)
+        """Whether this lane answers questions for a place."""
+        if self.device is None:
+            return place.all_gpus or place.target.gpu is not None
+        return not place.all_gpus and can_run_on(place.target, self.device)
 
     def run(self) -> None:
-        """Works through the line."""
+        """Works through the queue."""
         while (job := self.line.take(self)) is not None:
             self.running = job
             try:
                 self._work(job)
-            except Exception:  # the lane must live: the next job may be fine
+            except Exception:  # the lane must survive: the next job may succeed
                 log.exception("a job broke the lane", extra={"job": job.job.id})
-                job.tell("error", **ended("failed", "internal", "something went wrong inside the service."))
+                fault = ServerError("something went wrong inside the service.", code="internal")
+                job.tell("error", **ended("failed", fault))
             finally:
                 self.running = None
                 self.line.finish(job)
@@ -80,10 +78,10 @@ class Lane(threading.Thread):
         log.info("job started", extra={"job": job.job.id, "lane": self.name})
         try:
             known = self.line.answered(job)
-        except HistoryError:  # then it is worked out
+        except HistoryError:  # then the question is answered anew
             known = None
         if known is not None:
-            job.tell("stage", {"stage": "start", "message": f"job {known.id} has just answered the same"})
+            job.tell("stage", {"stage": "start", "message": f"job {known.id} has just answered the same question"})
             job.tell("result", {}, state="done", result=known.result, finished_at=time.time())
             return
         lease = job.lease
@@ -97,7 +95,7 @@ class Lane(threading.Thread):
                 on_event=lambda event: _tell(job, lease, event),
                 workers=lease.of(self.workers),
             )
-            if lease.stopped is not None:  # advice goes on without an option whose worker ends
+            if lease.stopped is not None:  # advice continues without an option whose worker ends
                 raise StoppedError(lease.stopped)
         except MemoryMarkError as error:
             outcome = self._failure(error, lease, job)
@@ -110,35 +108,49 @@ class Lane(threading.Thread):
         log.info("job ended", extra={"job": job.job.id, "lane": self.name, "state": outcome["state"]})
 
     def _placed(self, question: Question) -> Question:
-        """The question with the device of this lane in place of ``auto``."""
-        target = question.request.target
-        if self.device is None or target.device != "auto":
+        """Returns the question with the device of this lane in place of ``auto``."""
+        request = question.request
+        if self.device is None:
             return question
-        placed = replace(question.request, target=replace(target, device=self.device))
-        return replace(question, request=placed)
+        return replace(question, request=replace(request, target=on_device(request.target, self.device)))
 
     def _failure(self, error: MemoryMarkError, lease: Lease, job: LiveJob) -> dict[str, Any]:
         if lease.stopped == CANCELLED:
-            return ended("cancelled", None, "cancelled.")
+            return ended("cancelled", cancelled())
         if lease.stopped == SHUTDOWN:
-            return ended("interrupted", "stopped", INTERRUPTED)
+            return ended("interrupted", interrupted())
         if lease.stopped == TIME_LIMIT:
-            limit = f"its limit of {job.time_limit_seconds:g} s"
-            sentence = f"it took longer than {limit}; ask with a longer time_limit, if the server allows it."
-            return ended("failed", "time_limit", sentence)
+            return ended("failed", _too_long(job.time_limit_seconds))
         if isinstance(error, HistoryError):
             log.warning("%s", error, extra={"job": job.job.id})
-            return ended("failed", "internal", UNREADABLE)
+            return ended("failed", ServerError(UNREADABLE, code="internal"))
         if error.detail:
             log.warning("job failed: %s", error.detail, extra={"job": job.job.id, "lane": self.name})
-        return ended("failed", error_kind(error), over_the_wall(error), suggestions_of(error))
+            if isinstance(error, WorkerError) and error.hint is None:
+                error.hint = Message("the service's log says why")  # callers must not see what a library said
+        return ended("failed", error)
 
 
-def over_the_wall(error: MemoryMarkError) -> str:
-    """What callers are told of an error: its sentence, never what a library or a model said."""
-    if error.detail and isinstance(error, WorkerError):
-        return f"{error.sentence.rstrip('.')}; the service's log says why."
-    return error.sentence
+def cancelled() -> StoppedError:
+    """Returns the error of a cancelled job."""
+    return StoppedError("cancelled.", code="cancelled")
+
+
+def interrupted() -> StoppedError:
+    """Returns the error of a job that was running when the service stopped."""
+    return StoppedError("the server stopped while this ran; ask again.", code="interrupted")
+
+
+def _too_long(limit_seconds: float) -> StoppedError:
+    return StoppedError(
+        Message(
+            "it took longer than its limit of {limit:g} s; ask with a longer {time_limit}, if the server allows it.",
+            limit=limit_seconds,
+        ),
+        code="time_limit",
+        field="time_limit",
+        given=limit_seconds,
+    )
 
 
 def _tell(job: LiveJob, lease: Lease, event: Event) -> None:

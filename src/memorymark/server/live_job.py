@@ -1,4 +1,4 @@
-"""A job that waits or runs now: its record, its events, and those who listen."""
+"""A queued or running job: its record, its events and its listeners."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from memorymark.errors import HistoryError, UnwritableError
+from memorymark.errors import HistoryError, MemoryMarkError, ServerError, UnwritableError
 from memorymark.history import Job, JobEvent, Store
 from memorymark.history.configs import hashes_in, put_away
-from memorymark.history.job import ErrorKind, State
-from memorymark.question import Question
+from memorymark.history.failures import kept
+from memorymark.history.job import State
+from memorymark.question.question import Question
+from memorymark.question.target import Target
 from memorymark.server.warm_workers import Lease
-from memorymark.target import Target
 
 log = logging.getLogger(__name__)
 
-UNWRITTEN = "what happened to this job cannot be written to the history; the log of the service says why."
+UNWRITTEN = "changes to this job cannot be written to the history; the service's log says why."
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,19 @@ class Place:
 
     @classmethod
     def of(cls, question: Question) -> Place:
-        """That of a question."""
+        """Returns the place of a question."""
         return cls(question.all_gpus, question.request.target)
 
 
 class LiveJob:
-    """The one place where a job changes. What changes is written to the history first and told to listeners then."""
+    """The only place where a job changes. Writes each change to the history first, then notifies listeners."""
 
     def __init__(self, job: Job, store: Store, *, max_seconds: float) -> None:
         self.job = job
         self.time_limit_seconds = min(job.time_limit_seconds or max_seconds, max_seconds)
         self.lease = Lease()
         self._store = store
-        # Apart: whoever looks or listens does not wait for a write.
+        # Two locks, so that readers and listeners do not wait for a write.
         self._writing = threading.Lock()
         self._changed = threading.Condition(threading.RLock())
         self._events: list[JobEvent] = []
@@ -56,18 +57,18 @@ class LiveJob:
 
     @cached_property
     def place(self) -> Place:
-        """Where it can be answered; raises as the job's question does."""
+        """Where the job can be answered; raises if its question cannot be read."""
         return Place.of(self.whole.question)
 
     @property
     def whole(self) -> Job:
-        """The job with all of its question: a config is large, and not kept in memory by whoever waits."""
+        """The complete job; waiting jobs do not keep their configs, which are large, in memory."""
         job = self.job
         kept = self._store.job(job.id) if hashes_in(job.asked) else None
         return replace(job, asked=kept.asked) if kept is not None else job
 
     def add(self) -> None:
-        """Writes the new job; it is not accepted before this returns."""
+        """Writes the new job, which is accepted only when this returns."""
         first = self._next_event("state", {"state": self.job.state})
         self._store.add(self.job, [first])
         self._events.append(first)
@@ -75,17 +76,17 @@ class LiveJob:
         self.rest()
 
     def rest(self) -> None:
-        """Keeps no more in memory than a job needs that waits."""
+        """Drops from memory what a waiting job does not need."""
         _ = self.place
         self.job = replace(self.job, asked=put_away(self.job.asked)[0] or {})
 
     def resume(self) -> None:
-        """Goes on with a job that an earlier server wrote."""
+        """Loads the events of a job that an earlier server wrote."""
         self._events = self._store.events(self.job.id)
         self._publish()
 
     def tell(self, event: str, data: dict[str, Any], **changes: Any) -> None:
-        """Something happened, and with it some fields of the job changed; after its end nothing happens to a job."""
+        """Adds an event and changes fields of the job; does nothing after its end."""
         with self._writing:
             if self.job.is_finished:
                 return
@@ -97,19 +98,19 @@ class LiveJob:
             self._show(changed, happened)
 
     def save(self) -> bool:
-        """Tries again to write what could not be written; whether the job has ended and all of it is written."""
+        """Tries again to write what could not be written; returns whether the job has ended and is fully written."""
         with self._writing:
             if not self.is_saved and not self._can_be_written(self.job):
                 self._fail_unwritten()
             return self.is_saved and self.job.is_finished
 
     def events(self, after: int = 0) -> list[JobEvent]:
-        """What has happened after the event with this number."""
+        """Returns the events after the one with this number."""
         with self._changed:
             return [with_result(event, self.job) for event in self._events if event.number > after]
 
     def watch(self, after: int, heartbeat_seconds: float) -> Iterator[list[JobEvent]]:
-        """Events as they come, and an empty list whenever nothing came for a while; ends with the job."""
+        """Yields events as they happen, and an empty list after each silence; ends with the job."""
         is_over = False
         while not is_over:
             with self._changed:
@@ -120,13 +121,13 @@ class LiveJob:
             yield happened
 
     def told(self, after: int = 0) -> tuple[list[JobEvent], Job]:
-        """What has happened after the event with this number, and the job as it is since; never waits for a writer."""
+        """Returns the events after the one with this number, and the job as of then; never waits for a write."""
         with self._changed:
             return self.events(after), self.job
 
     @contextmanager
     def listening(self, on_change: Callable[[], None]) -> Iterator[None]:
-        """Calls back, from whichever thread, after every change and when the service shuts down."""
+        """Calls back after every change and when the service shuts down, from any thread."""
         self._listeners.append(on_change)
         try:
             yield
@@ -134,13 +135,13 @@ class LiveJob:
             self._listeners.remove(on_change)
 
     def wake(self) -> None:
-        """Has those who listen or wait look up, because the service is shutting down."""
+        """Wakes all listeners and waiters, because the service is shutting down."""
         with self._changed:
             self.is_woken = True
             self._publish()
 
     def wait(self, seconds: float) -> Job:
-        """The job as soon as it is finished, or as it is after so long."""
+        """Waits for the job and returns it when it is finished or the time is up."""
         with self._changed:
             self._changed.wait_for(lambda: self.job.is_finished or self.is_woken, seconds)
             return self.job
@@ -162,7 +163,7 @@ class LiveJob:
         self._publish()
 
     def _can_be_written(self, job: Job) -> bool:
-        """Writes the job and what is unsaved, now or later; false if no later try can help either."""
+        """Writes the job and its unsaved events, now or later; returns false if a later try cannot help either."""
         try:
             self._store.save(job, self._unsaved)
         except UnwritableError:
@@ -170,32 +171,30 @@ class LiveJob:
             return False
         except HistoryError as error:
             if self.is_saved:
-                log.warning("what happened cannot be written: %s", error, extra={"job": job.id})
+                log.warning("a change cannot be written: %s", error, extra={"job": job.id})
             self.is_saved = False
         else:
             self._unsaved, self.is_saved = [], True
         return True
 
     def _fail_unwritten(self) -> None:
-        """Ends the job with what can be written for certain; its own fault must not be the service's for ever."""
+        """Ends the job with an error that can certainly be written, so that it does not stay unsaved forever."""
         self.lease.stop(UNWRITTEN)
-        outcome = ended("failed", "internal", UNWRITTEN)
+        outcome = ended("failed", ServerError(UNWRITTEN, code="internal"))
         happened = self._next_event("error", outcome.pop("data"))
         job = replace(self.job, **{**outcome, "result": None})
         self._unsaved = [happened]
         if not self._can_be_written(job):
-            self._unsaved, self.is_saved = [], True  # the next start of the service puts it in order
+            self._unsaved, self.is_saved = [], True  # the next start of the service ends the job
         self._show(job, happened)
 
 
-def ended(
-    state: State, kind: ErrorKind | None, sentence: str, suggestions: list[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """What is told of a job that ended without an answer, and how its record changes."""
-    why = {"state": state, "error": sentence, "error_kind": kind, "suggestions": suggestions}
+def ended(state: State, error: MemoryMarkError) -> dict[str, Any]:
+    """Returns the event data and the changed fields of a job that ended without an answer."""
+    why = {"state": state, **kept(error, "http")}
     return {"data": why, **why, "finished_at": time.time()}
 
 
 def with_result(event: JobEvent, job: Job) -> JobEvent:
-    """The last event with the result in it, which is kept once, with the job."""
+    """Adds the result to the last event; it is stored only once, with the job."""
     return replace(event, data=job.result) if event.event == "result" and job.result is not None else event

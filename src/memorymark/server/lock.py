@@ -1,4 +1,4 @@
-"""One server for each history: two would take each other's jobs."""
+"""Locks a history for one server, since two would take each other's jobs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from sqlalchemy import text
 
 from memorymark.errors import UsageError
 from memorymark.history import Store
+from memorymark.messages import Message
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Any number will do, if everyone uses the same.
+# An arbitrary number that all processes share.
 ADVISORY_LOCK = 5_001_5001
 
 
 @contextmanager
 def only_server(store: Store) -> Iterator[None]:
-    """Holds the history for this server; it is free again when the process ends, however it ends."""
+    """Locks the history for this server; the lock is released when the process ends, however it ends."""
     refusal = UsageError(
-        "another server already works on this history; stop it, or give this one its own with --database."
+        Message("another server already uses this history; stop it, or give this one its own with {serve.database}."),
+        code="conflict",
+        field="database",
     )
     if store.file is not None:
         with _only_server_of(store.file, refusal):
@@ -42,11 +45,13 @@ def only_server(store: Store) -> Iterator[None]:
 
 @contextmanager
 def _only_server_of(file: Path, refusal: UsageError) -> Iterator[None]:
-    """Holds a file, whichever of its names it was given by."""
+    """Locks a file, whichever of its paths was given."""
     if file.stat().st_nlink > 1:
         raise UsageError(
-            f"{file} has another name (a hard link), and SQLite keeps what it writes beside only one of them; remove "
-            "the other, or use a symbolic link."
+            f"{file} has another name (a hard link), and SQLite puts its side files beside only one of them; remove "
+            "the other, or use a symbolic link.",
+            code="conflict",
+            field="database",
         )
     path = Path(f"{file.resolve()}.server-lock")
     lock = FileLock(path, timeout=0)
@@ -66,7 +71,7 @@ def _only_server_of(file: Path, refusal: UsageError) -> Iterator[None]:
 
 @contextmanager
 def _existing_lock(path: Path, refusal: UsageError) -> Iterator[None]:
-    """Holds the lock's file as it is; where no server ever made one, there are no jobs of a server either."""
+    """Locks an existing lock file; if no server ever made one, there are no jobs to protect either."""
     with ExitStack() as held:
         if path.exists() and fcntl is not None:
             try:

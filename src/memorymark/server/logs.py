@@ -1,4 +1,4 @@
-"""Logs as JSON lines: one object for each thing that happened, with the job it happened to."""
+"""Logs as JSON lines: one object for each event, with its job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import sys
 import traceback
 
-from memorymark.history.views import iso_time
+from memorymark.units import iso_time
 
 log = logging.getLogger(__name__)
 
@@ -15,10 +15,10 @@ FACTS = ("job", "lane", "model", "target", "state", "method", "path", "status", 
 
 
 class JsonLines(logging.Formatter):
-    """One line of JSON for each record."""
+    """Formats each record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's time, level and message, and the facts that came with it."""
+        """Returns the record's time, level, message and facts as JSON."""
         line = {"at": iso_time(record.created), "level": record.levelname.lower(), "message": record.getMessage()}
         line |= {name: getattr(record, name) for name in FACTS if hasattr(record, name)}
         if record.exc_info:
@@ -27,16 +27,16 @@ class JsonLines(logging.Formatter):
 
 
 def log_call(method: str, path: str, status: int, seconds: float, job: str | None = None) -> None:
-    """Logs a call with its answer's status and how long it took until the answer began."""
+    """Logs a call with its status and the time until its answer began."""
     facts = {"method": method, "path": path, "status": status, "milliseconds": round(1e3 * seconds, 1)}
     log.info("request", extra=facts | ({"job": job} if job else {}))
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
-    """Sends what the service and its server log to standard error."""
+    """Sends the logs of the service and of uvicorn to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    # What clients send that is no HTTP is no news of the server's.
+    # uvicorn warns when clients send something that is not HTTP, which is not worth logging.
     for name, least in (("memorymark", level), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus."""
+"""Metrics of the service, for Prometheus."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Metrics:
         self.reused = Counter(
             "memorymark_answers_reused", "Questions answered from the history.", registry=self._registry
         )
-        waiting = Gauge("memorymark_jobs_waiting", "Jobs in line.", registry=self._registry)
+        waiting = Gauge("memorymark_jobs_waiting", "Jobs that wait.", registry=self._registry)
         waiting.set_function(lambda: jobs.status()["queue"]["waiting"])
         running = Gauge("memorymark_jobs_running", "Jobs that run.", registry=self._registry)
         running.set_function(lambda: jobs.status()["queue"]["running"])
         self._registry.register(_Ended(jobs))
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
-        """Counts a call that was answered."""
+        """Counts an answered call."""
         self._seconds.labels(endpoint, str(status)).observe(seconds)
 
     def page(self) -> Response:
-        """What Prometheus reads."""
+        """Returns the page that Prometheus reads."""
         return Response(generate_latest(self._registry), content_type=CONTENT_TYPE_LATEST)
 
 

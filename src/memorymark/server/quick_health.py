@@ -1,4 +1,4 @@
-"""GET /health in the event loop itself: it is answered at once, whatever the threads do."""
+"""Answers GET /health in the event loop itself, so that it is always quick, whatever the threads do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from memorymark.server.settings import Settings
 from memorymark.server.wsgi import Answer
 
 PATH = "/health"
-# How many hosts and origins it remembers the checks of.
+# How many hosts and origins to cache the checks of.
 KEPT = 256
 
 
 class QuickHealth:
-    """Answers the plain call; one that is to be refused, or is unusual, is left to the app."""
+    """Answers plain calls, and leaves unusual and forbidden ones to the app."""
 
     def __init__(self, report: HealthReport, settings: Settings, metrics: Metrics) -> None:
         self._report, self._settings, self._metrics = report, settings, metrics
@@ -31,7 +31,7 @@ class QuickHealth:
         self._marks = lru_cache(KEPT)(self._find_marks)
 
     def __call__(self, scope: dict[str, Any]) -> Answer | None:
-        """What the app would answer, or ``None`` where it shall."""
+        """Returns what the app would answer, or ``None`` to leave the call to the app."""
         if scope["raw_path"] != PATH.encode() or scope["method"] != "GET" or scope["query_string"]:
             return None
         began = time.perf_counter()

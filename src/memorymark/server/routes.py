@@ -1,4 +1,4 @@
-"""What the groups of addresses share: tags, refusals and the token in the OpenAPI document."""
+"""Shared parts of routes in the OpenAPI document: tags, errors and the token."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from flask_openapi3.types import ResponseDict
 from memorymark.server import schemas
 
 FACTS, WORK, JOBS = Tag(name="facts"), Tag(name="work"), Tag(name="jobs")
-# What a call that wants a token says of it.
+# Marks a call that requires a token.
 GUARDED: dict[str, Any] = {"security": [{"token": []}]}
 
 
 def answers(*statuses: int, **by_status: Any) -> ResponseDict:
-    """The answers of an address: ``ok=Model`` or ``accepted=Model``, and errors by their status."""
+    """Returns the answers of a route: ``ok=Model`` or ``accepted=Model``, and errors by status."""
     names = {"ok": "200", "accepted": "202", "empty": "204"}
     documented: ResponseDict = {names[name]: model for name, model in by_status.items()}
     for status in (400, 401, 403, *statuses):

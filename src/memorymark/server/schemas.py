@@ -1,129 +1,102 @@
-"""What goes out over HTTP. The OpenAPI document, and the types of every client, come from here and from ``bodies``."""
+"""The answers over HTTP. The OpenAPI document, and the types of every client, come from here and from ``bodies``.
+
+Results and catalogs are declared by the classes that write them.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from memorymark.history.job import ErrorKind, Kind, Origin, State
-from memorymark.server.results import Advice, Analysis, Comparison, Price, QuestionView, SuggestionView, Sweep
-from memorymark.trial import Source
+from memorymark.catalog.listings import GpuCatalog, ModelCatalog
+from memorymark.errors import Code, ErrorKind
+from memorymark.history import ListedJob
+from memorymark.history.job import State
+from memorymark.history.views import JobView
+from memorymark.question.options import Group, OptionType
+from memorymark.results.advice import Advice
+from memorymark.results.analysis import Analysis
+from memorymark.server.document_schemas import AsDocument, schema_of
+from memorymark.suggestions import Proposal, Suggestion
 
-SampleUnit = Literal["tokens", "pixels", "seconds"]
+ModelsAnswer = schema_of(ModelCatalog, "ModelsAnswer")
+GpusAnswer = schema_of(GpuCatalog, "GpusAnswer")
 
 
-class Error(BaseModel):
-    """Something did not work; ``error`` is one sentence that says what to do.
+class MessageView(BaseModel):
+    """A template with placeholders for options, and its values, for clients that have other names for options."""
 
-    Where a training does not fit, ``suggestions`` are changes that were checked to help, the best first.
+    template: str
+    values: dict[str, Any]
+
+
+class Problem(BaseModel):
+    """What went wrong.
+
+    ``error`` is one sentence that says what to do; ``code`` is for programs. ``field`` is the field of the body at
+    fault, ``given`` its value and ``allowed`` what it may be: choices or bounds. ``suggestions`` are changes that may
+    help, the best first; if a training does not fit, they were checked to fit, and ``null`` means that none was
+    searched for.
     """
 
-    status: Literal["error"]
     error: str
+    code: Code
+    field: str | None
+    given: Any
+    allowed: list[Any] | dict[str, Any] | None
+    suggestions: list[Annotated[Suggestion, AsDocument] | Annotated[Proposal, AsDocument]] | None
+    message: MessageView
+    hint: MessageView | None
+    shortfall_bytes: int | None = None  # if a training does not fit
+
+
+class Error(Problem):
+    """An error; ``kind`` and ``job_id`` are those of the failed job, if there is one."""
+
+    status: Literal["error"]
     kind: ErrorKind | None = None
     job_id: str | None = None
-    suggestions: list[SuggestionView] | None = None
 
 
 class AdviseAnswer(BaseModel):
-    """What POST /advise answers."""
+    """The answer of POST /advise."""
 
+    kind: Literal["answer"]
     status: Literal["success"]
     job_id: str
-    data: Advice
+    data: Annotated[Advice, AsDocument]
 
 
 class AnalyzeAnswer(BaseModel):
-    """What POST /analyze answers."""
+    """The answer of POST /analyze."""
 
+    kind: Literal["answer"]
     status: Literal["success"]
     job_id: str
-    data: Analysis
-
-
-class Headline(BaseModel):
-    """The numbers of a result that a list shows."""
-
-    gpu_name: str | None
-    source: Source | None
-    max_batch_size: int | None
-    recommended_batch_size: int | None
-    recommended_recipe: str | None = None  # of advice
-    speedup: float | None
-    cost_savings_annual: float | None
-    fastest: str | None
-    fastest_candidates: list[str] | None = None  # older records have none
-    cheapest: str | None
-    cheapest_candidates: list[str] | None = None
-
-
-class Machine(BaseModel):
-    """Where it was worked out."""
-
-    host: str
-    system: str
-    python: str
-    processors: int
-    gpus: list[str]
-    driver: str | None
-
-
-class JobSummary(BaseModel):
-    """A job as lists show it. Times are in ISO 8601, UTC. ``kind`` is what its result is, or would have been."""
-
-    model_config = ConfigDict(protected_namespaces=())
-
-    id: str
-    state: State
-    origin: Origin
-    model_name: str
-    target: str
-    kind: Kind
-    recipe_words: str
-    sample_words: str | None
-    current_batch_size: int
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    error: str | None
-    error_kind: ErrorKind | None
-    headline: Headline | None
-
-
-class JobView(JobSummary):
-    """A job, whole. ``position`` is its place in line while it waits.
-
-    ``suggestions`` are changes that were checked to help where the training does not fit, the best first; none if the
-    list is empty, and not looked for if it is ``null``.
-    """
-
-    position: int | None
-    question: QuestionView
-    versions: dict[str, str]
-    machine: Machine
-    suggestions: list[SuggestionView] | None = None  # older records have none
-    result: Analysis | Comparison | Sweep | Advice | None
+    data: Annotated[Analysis, AsDocument]
 
 
 class JobAnswer(BaseModel):
-    """What the calls about one job answer; ``reused`` says that an earlier job had the answer already."""
+    """The answer of calls about one job; ``reused`` says that an earlier job already had the answer."""
 
+    kind: Literal["job"]
     status: Literal["success"]
     reused: bool
-    job: JobView
+    job: Annotated[JobView, AsDocument]
 
 
 class JobsAnswer(BaseModel):
-    """Jobs, the latest first; ``next`` is what to pass as ``before`` to see older ones."""
+    """Jobs, the latest first; pass ``next`` as ``before`` to get older ones."""
 
+    kind: Literal["jobs"]
     status: Literal["success"]
-    jobs: list[JobSummary]
+    jobs: list[Annotated[ListedJob, AsDocument]]
     next: str | None
 
 
 class EventView(BaseModel):
-    """Something that happened to a job.
+    """An event of a job.
 
     ``event`` is ``state``, ``stage``, ``trial``, and last ``result``, whose data is the result, or ``error``.
     """
@@ -137,13 +110,14 @@ class EventView(BaseModel):
 class EventsAnswer(BaseModel):
     """The events so far."""
 
+    kind: Literal["events"]
     status: Literal["success"]
     state: State
     events: list[EventView]
 
 
 class Queue(BaseModel):
-    """How much waits and runs."""
+    """How many jobs wait and run."""
 
     waiting: int
     running: int
@@ -151,7 +125,7 @@ class Queue(BaseModel):
 
 
 class WorkerView(BaseModel):
-    """One worker process: what it is for and what it does now."""
+    """One worker process, its device and its state."""
 
     name: str
     device: str
@@ -161,8 +135,9 @@ class WorkerView(BaseModel):
 
 
 class Health(BaseModel):
-    """How the service is. ``degraded`` means that it answers, but ``problem`` should be looked at."""
+    """The health of the service. ``degraded`` means that it answers, but has the ``problem`` given."""
 
+    kind: Literal["health"]
     status: Literal["healthy", "degraded"]
     problem: str | None
     version: str
@@ -175,58 +150,47 @@ class Health(BaseModel):
     workers: list[WorkerView]
 
 
-class ModelView(BaseModel):
-    """A model of the catalog, and the size of a sample that is usual for it and that it takes at the most."""
+class OptionView(BaseModel):
+    """One option of a question, as a field of the bodies of POST /analyze, /advise and /jobs.
 
-    id: str
+    ``title`` is its label in a form, ``labels`` those of its choices. A value is at least ``minimum`` and at most
+    ``maximum``, more than ``above`` and less than ``below``. ``sample_units`` are the units of the samples that it
+    applies to, ``needs`` the values of other options that it requires; ``measured_only`` says that it cannot be
+    predicted. ``rare`` options are seldom set.
+    """
+
     name: str
-    description: str
-    type: str
-    huggingface_id: str
-    parameters: int
-    task: str
-    sample_unit: SampleUnit
-    sample_size: int
-    max_sample_size: int
-
-
-class TaskView(BaseModel):
-    """A head that a model can be trained with, and the size of a sample where the model does not say it."""
-
-    id: str
+    group: Group
+    type: OptionType
+    default: Any
+    is_optional: bool
+    choices: list[str] | None
+    labels: dict[str, str]
+    minimum: float | None
+    above: float | None
+    maximum: float | None
+    below: float | None
     title: str
-    sample_unit: SampleUnit
-    sample_size: int
+    help: str
+    unit: str
+    sample_units: list[str] | None
+    needs: dict[str, list[str]] | None
+    measured_only: bool
+    rare: bool
+    flag: str
 
 
-class ModelsAnswer(BaseModel):
-    """The model catalog, and what models can be trained for."""
+class OptionsAnswer(BaseModel):
+    """All options of a question."""
 
-    models: list[ModelView]
-    tasks: list[TaskView]
-
-
-class GpuView(BaseModel):
-    """A GPU of the catalog; ``here`` says that the server has one."""
-
-    id: str
-    name: str
-    memory_bytes: int
-    compute_capability: str
-    price: Price | None
-    prices: list[Price]
-    here: bool
-
-
-class GpusAnswer(BaseModel):
-    """The GPU catalog."""
-
-    gpus: list[GpuView]
+    kind: Literal["options"]
+    options: list[OptionView]
 
 
 class Info(BaseModel):
-    """What this is, for programs that ask for the front page."""
+    """Facts about the service, for programs that request the front page."""
 
+    kind: Literal["service"]
     name: str
     version: str
     description: str

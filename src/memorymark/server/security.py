@@ -1,4 +1,4 @@
-"""Who may call: tokens, hosts, other sites' pages; and what a browser may do with an answer."""
+"""Checks who may call, by token and host, and tells browsers what they may do with an answer."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ DOCS_POLICY = POLICY + "; script-src 'self' 'unsafe-inline'"
 
 
 def refusal(settings: Settings, method: str, path: str, *, host: str, authorization: str) -> HTTPException | None:
-    """Why a call is not answered, if it is not."""
-    # A page elsewhere can have a name of its own point at this machine; its calls then carry that name.
+    """Returns why a call is rejected, or ``None``."""
+    # A foreign page can make its own host name point at this machine (DNS rebinding); its calls then carry that name.
     if (
         settings.is_local
         and settings.token is None
         and urlsplit(f"//{host}").hostname not in (*LOCAL_NAMES, settings.host)
     ):
-        return Forbidden("this service answers on this machine only; call it as localhost.")
+        return Forbidden("this service answers only on this machine; call it as localhost.")
     if method == "OPTIONS" or settings.token is None or _is_open(path):
         return None
     if not _shows(settings.token, authorization):
-        return Unauthorized("this service wants a token; send the header Authorization: Bearer <token>.")
+        return Unauthorized("this service requires a token; send the header Authorization: Bearer <token>.")
     return None
 
 
 def mark(settings: Settings, path: str, origin: str | None, headers: Headers) -> None:
-    """Adds to an answer's headers what a browser may do with it."""
+    """Adds headers to an answer that say what a browser may do with it."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("Content-Security-Policy", DOCS_POLICY if path.startswith("/openapi/") else POLICY)
@@ -63,7 +63,7 @@ def mark(settings: Settings, path: str, origin: str | None, headers: Headers) ->
 
 
 def protect(app: Flask, settings: Settings) -> None:
-    """Checks every call before it is answered, and marks every answer."""
+    """Checks every call before it is answered, and adds the headers to every answer."""
 
     @app.before_request
     def check() -> Response | None:

@@ -15,7 +15,7 @@ from typing import Any
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
-from memorymark.probe.confinement import shortcomings
+from memorymark.messages import Message
 from memorymark.server.app import create_front
 from memorymark.server.http_server import BACKLOG, HttpServer
 from memorymark.server.jobs import Jobs
@@ -23,26 +23,27 @@ from memorymark.server.lane import Lane
 from memorymark.server.lock import only_server
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
+from memorymark.worker.confinement import shortcomings
 
 log = logging.getLogger(__name__)
 
 
 class Service:
-    """A running service; ``port`` is the one it got."""
+    """A running service and its ``port``."""
 
     def __init__(self, jobs: Jobs, server: HttpServer) -> None:
         self.jobs, self._server = jobs, server
         self.port = server.port
 
     def stop(self) -> None:
-        """Ends what runs, marks it, tells whoever waits or watches, and closes every connection."""
+        """Stops running jobs, notifies waiting callers and watchers, and closes every connection."""
         self.jobs.stop()
         self._server.stop()
 
 
 @contextmanager
 def running(settings: Settings) -> Iterator[Service]:
-    """The service, up and answering inside the ``with``."""
+    """Runs the service inside the ``with``."""
     store = Store(settings.database_url)
     try:
         with only_server(store), closing(_bind(settings)) as listening:
@@ -74,18 +75,18 @@ def running(settings: Settings) -> Iterator[Service]:
 
 
 def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:
-    """Runs until the process is asked to end."""
+    """Runs the service until the process is asked to end."""
     asked_to_end = threading.Event()
 
     def end(_: int, __: FrameType | None) -> None:
         asked_to_end.set()
         for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_DFL)  # who asks twice does not want to wait
+            signal.signal(each, signal.SIG_DFL)  # a second signal ends the process at once
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end)
     with running(settings) as service:
-        # What is there now stays to the end. To look through all of it for garbage again and again holds everyone up.
+        # All objects so far live until the end; scanning them for garbage again and again would delay answers.
         gc.collect()
         gc.freeze()
         log.info("ready on port %s", service.port)
@@ -108,7 +109,7 @@ def _lanes(settings: Settings, first: WarmWorkers, device_kind: str) -> Iterator
 
 
 def _tell_confinement(settings: Settings, loaded: Mapping[str, Any]) -> None:
-    """Logs what the workers are kept from, and warns of what this kernel does not keep them from."""
+    """Logs how workers are confined, and warns of what this kernel cannot prevent."""
     holds = loaded["confinement"]
     log.info("workers are confined: %s", ", ".join(f"{what} {how}" for what, how in holds.items()))
     missing = shortcomings(holds)
@@ -122,5 +123,13 @@ def _bind(settings: Settings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another with --port."
+            Message(
+                "cannot listen on {host}, port {port}: {reason}; choose another with {serve.port}.",
+                host=settings.host,
+                port=settings.port,
+                reason=error.strerror,
+            ),
+            code="conflict",
+            field="port",
+            given=settings.port,
         ) from None

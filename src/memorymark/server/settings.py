@@ -1,4 +1,4 @@
-"""How the operator wants the service to be."""
+"""The operator's settings of the service."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import os
 import threading
 from dataclasses import dataclass
 
-from memorymark.client import can_be_sent
+from memorymark.client import DEFAULT_PORT, can_be_sent
+from memorymark.devices.machine import host_memory_bytes
 from memorymark.errors import UsageError
 from memorymark.history import default_url
-from memorymark.machine import host_memory_bytes
-from memorymark.probe.confinement import Confinement
-from memorymark.probe.remote import DEFAULT_TIME_LIMIT_SECONDS
-from memorymark.server import DEFAULT_PORT
+from memorymark.messages import Message, as_flag
 from memorymark.units import GIB
+from memorymark.worker.confinement import Confinement
+from memorymark.worker.remote import DEFAULT_TIME_LIMIT_SECONDS
 
 SHORTEST_TOKEN = 16
 LEAST_WORKER_GIB = 1.0
-# Without an option: all that predict share half of the host, and each that measures may take three quarters.
+# By default, all predicting workers share half of the host's memory, and each measuring one may use three quarters.
 PREDICTING_SHARE, MEASURING_SHARE = 0.5, 0.75
 LEAST_USUAL_GIB = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """``token`` is what callers must show; an address that others can reach needs one, unless ``open_to_all``.
+    """The settings of a service. Callers must send the ``token``, if set.
 
-    ``origins`` are the sites whose pages may call the service from a browser. With ``allow_code`` callers may name
-    files and functions of this machine, and models that bring code: whoever can call can then run what they like.
-    ``worker_memory_gib`` is the most of the host's memory that one worker may take; left out, it is a share of what
-    the host has.
+    A ``host`` that others can reach needs a token, unless ``open_to_all``. ``origins`` are the sites whose pages may
+    call the service from a browser. With ``allow_code``, callers may name local files and functions, and models that
+    come with code, so that every caller can run any code. ``worker_memory_gib`` limits the host memory of one worker;
+    it defaults to a share of the host's.
     """
 
     host: str = "127.0.0.1"
@@ -52,28 +52,69 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.is_local and self.token is None and not self.open_to_all:
             raise UsageError(
-                f"anyone who reaches {self.host} could use the GPUs; give a --token, or say --open-to-all."
+                Message(
+                    "anyone who reaches {host} could use the GPUs; set a {serve.token}, or use {serve.open_to_all}.",
+                    host=self.host,
+                ),
+                code="missing",
+                field="token",
             )
         object.__setattr__(self, "origins", tuple(origin.rstrip("/") for origin in self.origins))
         if self.token is not None and not can_be_sent(self.token):
-            raise UsageError("a token is letters, digits and signs without spaces; `openssl rand -hex 16` makes one.")
+            raise UsageError(
+                "a token must be printable ASCII without spaces; `openssl rand -hex 16` makes one.",
+                code="malformed",
+                field="token",
+            )
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
             raise UsageError(
-                f"a token needs at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 16`."
+                f"a token needs at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 16`.",
+                code="out_of_range",
+                field="token",
+                allowed={"shortest": SHORTEST_TOKEN},
             )
         for origin in self.origins:
             if not origin.startswith(("http://", "https://")) or origin.count("/") != 2:
-                raise UsageError(f"{origin!r} is no origin; give one such as https://dashboard.example.org.")
+                raise UsageError(
+                    f"{origin!r} is not an origin; give one such as https://dashboard.example.org.",
+                    code="malformed",
+                    field="origin",
+                    given=origin,
+                )
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
         for name in ("queue_size", "prediction_workers", "max_watchers"):
             if getattr(self, name) < 1:
-                raise UsageError(f"--{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}.")
+                raise UsageError(
+                    Message("{flag} must be 1 or more, not {given}.", flag=as_flag(name), given=getattr(self, name)),
+                    code="out_of_range",
+                    field=name,
+                    given=getattr(self, name),
+                    allowed={"minimum": 1},
+                )
         if self.worker_memory_gib is not None and not LEAST_WORKER_GIB <= self.worker_memory_gib < math.inf:
             raise UsageError(
-                f"--worker-memory-gib must be {LEAST_WORKER_GIB:g} or more, which torch alone needs, not "
-                f"{self.worker_memory_gib:g}."
+                Message(
+                    "{serve.worker_memory_gib} must be {least:g} or more, which torch alone needs, not {given:g}.",
+                    least=LEAST_WORKER_GIB,
+                    given=self.worker_memory_gib,
+                ),
+                code="out_of_range",
+                field="worker_memory_gib",
+                given=self.worker_memory_gib,
+                allowed={"minimum": LEAST_WORKER_GIB},
             )
         if not 0 < self.job_seconds <= threading.TIMEOUT_MAX:
-            raise UsageError(f"--job-seconds must be a number of seconds above 0, not {self.job_seconds:g}.")
+            raise UsageError(
+                Message(
+                    "{serve.job_seconds} must be a number of seconds above 0, not {given:g}.", given=self.job_seconds
+                ),
+                code="out_of_range",
+                field="job_seconds",
+                given=self.job_seconds,
+                allowed={"above": 0, "maximum": threading.TIMEOUT_MAX},
+            )
 
     @property
     def is_local(self) -> bool:
@@ -86,7 +127,7 @@ class Settings:
             return False
 
     def confinement(self, device: str | None = None) -> Confinement:
-        """How workers are confined that measure on a device, or predict."""
+        """Returns how to confine workers that measure on a device, or predict without one."""
         on_gpu = device is not None and device != "cpu"
         return Confinement(sealed=not self.allow_code, memory_bytes=self._worker_bytes(device), on_gpu=on_gpu)
 

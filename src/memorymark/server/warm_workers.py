@@ -9,24 +9,24 @@ from contextlib import suppress
 from typing import Any
 
 from memorymark.errors import StoppedError
-from memorymark.probe.confinement import Confinement
-from memorymark.probe.process import WorkerProcess
+from memorymark.worker.confinement import Confinement
+from memorymark.worker.supervisor import WorkerProcess
 
 LOAD_SECONDS = 300.0
 LOOK_UP_SECONDS = 0.1
-# A worker that waits and is asked whether it is there says so in milliseconds, or on a busy host in a second.
+# A waiting worker answers a ping in milliseconds, or within a second on a busy host.
 ANSWER_SECONDS = 5.0
-# A worker that could not start is tried again after this long, so that a lane gets well without a job.
+# A worker that could not start is started again after this long, so that a lane recovers without a job.
 RETRY_SECONDS = 10.0
-# After this many jobs a worker is replaced, so that what a model leaks cannot add up.
+# A worker is replaced after this many jobs, so that leaks of models cannot add up.
 USES = 100
 
 
 class WarmWorkers:
-    """Keeps one worker ready for whoever asks next; made for one user at a time.
+    """Keeps one worker ready for the next job, for one user at a time.
 
-    With ``reuse`` a worker that is given back serves again: right for predictions, which hold no device. Without it
-    the worker ends, and the device's memory is free, while the next one is already getting ready.
+    With ``reuse``, a worker that is given back is used again, as for predictions, which hold no device. Without it,
+    the worker ends, which frees the device's memory, while the next one is already starting.
     """
 
     def __init__(self, *, reuse: bool, uses: int = USES, confinement: Confinement | None = None) -> None:
@@ -40,7 +40,7 @@ class WarmWorkers:
         self.loaded: dict[str, Any] = {}
 
     def prepare(self) -> Future[WorkerProcess]:
-        """Has a worker get ready, if none is, and returns at once."""
+        """Starts a worker, if none is ready or starting, and returns at once."""
         with self._lock:
             if self.is_stopped:
                 raise StoppedError("the service is shutting down.")
@@ -52,14 +52,14 @@ class WarmWorkers:
             return self._ready
 
     def take(self, is_stopped: Callable[[], bool] = lambda: False) -> WorkerProcess:
-        """The worker that is ready, or will be soonest; whoever asks may stop waiting."""
+        """Waits for a ready worker and returns it; ``is_stopped`` ends the wait."""
         while True:
             ready = self.prepare()
             failed_before = ready.done() and ready.exception() is not None
             while not ready.done() and not is_stopped():
                 wait([ready], LOOK_UP_SECONDS)
             with self._lock:
-                if self._ready is ready:  # one that failed may have been tried again meanwhile
+                if self._ready is ready:  # a failed one may have been restarted meanwhile
                     self._ready = None
                 is_abandoned = not ready.done()
                 if is_abandoned and self._loading is not None:
@@ -67,12 +67,12 @@ class WarmWorkers:
             if is_abandoned:
                 raise StoppedError("stopped before it began.")
             if failed_before:
-                continue  # that was somebody else's bad luck
+                continue  # that start failed before this call; try a new one
             worker = ready.result()
             if worker.answers(ANSWER_SECONDS):
                 self._used += 1
                 return worker
-            worker.kill()  # it died or hung while it waited, so a fresh one is due
+            worker.kill()  # it died or hung while it waited, so start a new one
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Keeps the worker for the next time, or ends it."""
@@ -85,25 +85,25 @@ class WarmWorkers:
         worker.kill()
 
     def stop(self) -> None:
-        """Ends the worker that waits or is getting ready."""
+        """Ends the worker that is ready or starting."""
         with self._lock:
             self._stopped.set()
             ready = self._ready
             if self._loading is not None:
                 self._loading.interrupt()
-        for thread in list(self._loads):  # one that nobody waits for any more may be there too
+        for thread in list(self._loads):  # including starts that nobody waits for any more
             thread.join()
         if ready is not None and ready.exception() is None:
             ready.result().kill()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether no more workers will come."""
+        """Whether ``stop`` was called."""
         return self._stopped.is_set()
 
     @property
     def state(self) -> str:
-        """``ready``, ``starting``, ``failed``, or ``none`` where no worker waits."""
+        """``ready``, ``starting``, ``failed``, or ``none`` if there is no worker."""
         ready = self._ready
         if ready is None:
             return "none"
@@ -113,7 +113,7 @@ class WarmWorkers:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the worker that waits."""
+        """The process id of the ready worker, or ``None``."""
         ready = self._ready
         return ready.result().process.pid if ready is not None and self.state == "ready" else None
 
@@ -135,7 +135,7 @@ class WarmWorkers:
             with self._lock:
                 self._loading = worker
                 if self.is_stopped or self._ready is not ready:
-                    worker.interrupt()  # whoever wanted it gave up before it was there to be interrupted
+                    worker.interrupt()  # the taker gave up before the worker existed
             self.loaded = worker.call("load", {}, LOAD_SECONDS)
         except BaseException as error:
             if worker is not None:
@@ -164,12 +164,12 @@ class Lease:
         self.stopped: str | None = None
 
     def of(self, workers: WarmWorkers) -> Lease:
-        """The lease with the workers it is for."""
+        """Sets the workers to take from, and returns the lease."""
         self._workers = workers
         return self
 
     def take(self) -> WorkerProcess:
-        """A worker, unless the job has been stopped."""
+        """Takes a worker; raises if the job has been stopped."""
         if self.stopped is not None or self._workers is None:
             raise StoppedError("stopped before it began.")
         worker = self._workers.take(lambda: self.stopped is not None)
@@ -180,7 +180,7 @@ class Lease:
         return worker
 
     def give_back(self, worker: WorkerProcess) -> None:
-        """Returns the worker; nobody can stop it any more."""
+        """Gives the worker back; ``stop`` no longer affects it."""
         with self._lock:
             self._in_use = [one for one in self._in_use if one is not worker]
         if self._workers is not None:
@@ -196,6 +196,6 @@ class Lease:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the worker that was taken last and is still in use."""
+        """The process id of the worker in use that was taken last, or ``None``."""
         in_use = self._in_use
         return in_use[-1].process.pid if in_use else None

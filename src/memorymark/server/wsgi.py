@@ -1,4 +1,4 @@
-"""Calls the Flask app, which is a WSGI application, for a request that has arrived whole."""
+"""Calls the Flask app, a WSGI application, for a complete request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 Headers = list[tuple[bytes, bytes]]
-# How the body was sent is over when it is here; its length is told anew.
+# Headers about the transfer, which no longer apply to a complete body; its length is set anew.
 OF_THE_SENDING = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back."""
+    """An answer to send."""
 
     status: int
     headers: Headers
@@ -27,7 +27,7 @@ class Answer:
 
 
 def environ_of(scope: Mapping[str, Any], body: bytes, announced_bytes: int | None = None) -> dict[str, Any]:
-    """The request as WSGI tells it; ``announced_bytes`` is the length of a body that was too long to be read."""
+    """Returns the WSGI environ of a request; ``announced_bytes`` is the length of a body too long to be read."""
     host, port = scope.get("server") or ("localhost", 0)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],
@@ -48,7 +48,7 @@ def environ_of(scope: Mapping[str, Any], body: bytes, announced_bytes: int | Non
         "wsgi.run_once": False,
     }
     for name, value in scope["headers"]:
-        if b"_" in name or name in OF_THE_SENDING:  # Content_Type is no header, but would become one
+        if b"_" in name or name in OF_THE_SENDING:  # Content_Type would pass for Content-Type
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
@@ -58,7 +58,7 @@ def environ_of(scope: Mapping[str, Any], body: bytes, announced_bytes: int | Non
 
 
 def answer_of(app: WSGIApplication, environ: dict[str, Any]) -> Answer:
-    """What the app answers, whole."""
+    """Returns the app's complete answer."""
     began: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], _: Any = None) -> Any:

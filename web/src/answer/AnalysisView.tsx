@@ -1,29 +1,30 @@
 import { useState } from "react";
 import type { Analysis, Job } from "../api/types";
+import { answerColumns, throughputPoints } from "../charts/chart-data";
 import { MemoryChart, ThroughputChart } from "../charts/lazy";
-import { answerColumns, throughputPoints } from "../logic/chart-data";
-import { learningRateHint, memoryWords } from "../logic/analysis";
-import { snippets } from "../logic/code-snippets";
-import { adviceOn } from "../logic/draft";
-import { count } from "../logic/format";
-import { analysisDetail, analysisHeadline } from "../logic/headline";
-import { link } from "../logic/route";
-import { NO_PRICE, type CostInput } from "../logic/savings";
-import { ChangeQuestion } from "../running/ChangeQuestion";
-import { HeadlineCard } from "../running/HeadlineCard";
-import { JobTitle } from "../running/JobTitle";
-import { AnalyzeAnother } from "../running/AnalyzeAnother";
+import { AnalyzeAnother } from "../result/AnalyzeAnother";
+import { AskAdvice } from "../result/AskAdvice";
+import { ChangeQuestion } from "../result/ChangeQuestion";
+import { snippets } from "../result/code-snippets";
+import { CodeCard } from "../result/CodeCard";
+import { ExportButtons } from "../result/ExportButtons";
+import { HeadlineCard } from "../result/HeadlineCard";
+import { HowFound } from "../result/HowFound";
+import { JobTitle } from "../result/JobTitle";
+import { RunAgain } from "../result/RunAgain";
+import { sourceWords } from "../result/source";
+import { count } from "../shared/format";
+import { link } from "../shared/route";
 import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
-import { AskAdvice } from "./AskAdvice";
+import { learningRateHint, memoryWords } from "./analysis";
 import { BatchSizes } from "./BatchSizes";
 import { BreakdownCard } from "./BreakdownCard";
-import { CodeCard } from "./CodeCard";
 import { CostCalculator } from "./CostCalculator";
-import { ExportButtons } from "./ExportButtons";
-import { HowFound } from "./HowFound";
+import { trialsCsv } from "./csv";
+import { analysisDetail, analysisHeadline } from "./headline";
 import { MemoryBars } from "./MemoryBars";
-import { RunAgain } from "./RunAgain";
+import { NO_PRICE, type CostInput } from "./savings";
 import { StatCards } from "./StatCards";
 
 interface AnalysisViewProps {
@@ -41,9 +42,9 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
   return (
     <div className="space-y-6">
       <JobTitle
+        job={job}
         model={model}
         place={analysis.gpu_name}
-        recipe={analysis.recipe}
         sample={analysis.sample}
         source={analysis.source}
         isSmall={analysis.small}
@@ -53,8 +54,8 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
         ) : (
           <LinkButton href={link.compare([job.id])}>Compare</LinkButton>
         )}
-        <ChangeQuestion job={job} request={part ? analysis.request : undefined} />
-        <AskAdvice body={adviceOn(job.question, analysis.request)} />
+        <ChangeQuestion job={job} part={part} />
+        <AskAdvice job={job} part={part} />
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard headline={analysisHeadline(analysis)} detail={analysisDetail(analysis)} />
@@ -65,7 +66,7 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
       <StatCards analysis={analysis} cost={cost} />
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
         <Card title="Memory by batch size" note={memoryWords(analysis)}>
-          <MemoryChart columns={answerColumns(analysis)} limit={analysis.gpu_total_gb} limitName="All there is" />
+          <MemoryChart columns={answerColumns(analysis)} limit={analysis.gpu_total_gb} />
         </Card>
         <Card title="Throughput by batch size" note="Training samples per second.">
           <ThroughputChart
@@ -88,13 +89,18 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
         )}
       </div>
       <CostCalculator analysis={analysis} cost={cost} onChange={setCost} />
-      <HowFound job={job} result={analysis} />
+      <HowFound job={job} result={analysis} source={sourceWords(analysis)} notes={thrashingNotes(analysis)} />
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <ExportButtons job={job} result={analysis} part={part ?? undefined} />
+        <ExportButtons job={job} result={analysis} csv={() => trialsCsv(analysis.trials)} part={part} />
         {!part && <RunAgain job={job} />}
       </div>
     </div>
   );
+}
+
+function thrashingNotes({ thrashing_batch_sizes: sizes }: Analysis): string[] {
+  if (sizes.length === 0) return [];
+  return [`Thrashing at batch ${sizes.join(", ")}: it trains, but the allocator retries or the time per sample jumps.`];
 }
 
 function costOf(analysis: Analysis): CostInput {

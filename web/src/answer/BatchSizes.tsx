@@ -1,7 +1,7 @@
 import type { Analysis } from "../api/types";
-import { currentTrial, recommendedTrial, whySmaller } from "../logic/analysis";
-import { count, perSecond, short } from "../logic/format";
+import { count, perSecond, short } from "../shared/format";
 import { Card } from "../ui/Card";
+import { currentTrial, recommendedTrial, whySmaller } from "./analysis";
 
 /** Today's batch, the largest and the one worth using. */
 export function BatchSizes({ analysis }: { analysis: Analysis }) {
@@ -18,7 +18,7 @@ export function BatchSizes({ analysis }: { analysis: Analysis }) {
           note={
             best
               ? [speedWords(best.samples_per_second), whySmaller(analysis)].filter(Boolean).join(". ")
-              : `None keeps ${short(100 * analysis.margin)} % of the memory free`
+              : `No batch leaves ${short(100 * analysis.margin)} % of the memory free`
           }
           isBest
         />
@@ -57,7 +57,7 @@ function maximumWords(analysis: Analysis): string {
   const why = {
     memory: `${next} runs out of memory`,
     limit: `${next} exceeds a launch limit`,
-    caller: "As far as the search was allowed",
+    caller: "The largest that was allowed",
   }[analysis.limited_by];
   const interval = analysis.max_batch_interval;
   return `${why ?? ""}${interval ? `; expect ${count(interval[0])} to ${count(interval[1])}` : ""}`;

@@ -1,6 +1,6 @@
 import type { Analysis } from "../api/types";
-import { PARTS } from "../logic/chart-data";
-import { bytes, count, percent } from "../logic/format";
+import { PARTS } from "../charts/chart-data";
+import { bytes, count, percent } from "../shared/format";
 import { Card } from "../ui/Card";
 
 /** Where the memory goes at the maximum. */
@@ -10,7 +10,7 @@ export function BreakdownCard({ analysis }: { analysis: Analysis }) {
   if (!breakdown) {
     return (
       <Card title={title}>
-        <p className="text-sm text-soft">The parts are not known for this device.</p>
+        <p className="text-sm text-soft">No breakdown is available for this device.</p>
       </Card>
     );
   }
@@ -21,7 +21,7 @@ export function BreakdownCard({ analysis }: { analysis: Analysis }) {
     share: breakdown[part.name] / total,
   })).filter((part) => part.size > 0);
   return (
-    <Card title={title} note="The parts add up to all that the device holds.">
+    <Card title={title} note="The parts add up to all memory in use on the device.">
       <div aria-hidden="true" className="mb-4 flex h-6 gap-px overflow-hidden rounded-md">
         {parts.map((part) => (
           <div key={part.name} style={{ flexGrow: part.share, background: part.color }} />
@@ -46,7 +46,7 @@ export function BreakdownCard({ analysis }: { analysis: Analysis }) {
           ))}
           <tr className="font-semibold">
             <th scope="row" className="pt-2 text-left">
-              All
+              Total
             </th>
             <td className="pt-2 text-right">{bytes(total)}</td>
             <td />

@@ -1,18 +1,12 @@
 import { useState } from "react";
 import type { Analysis } from "../api/types";
-import { SYNTHETIC, priceWords } from "../logic/analysis";
-import { count, dollars, peopleWords, percent, short, speedup } from "../logic/format";
-import {
-  LAB_SPENDS_PER_YEAR,
-  NO_PRICE,
-  labThatSpends47k,
-  savings,
-  whyNoSavings,
-  type CostInput,
-} from "../logic/savings";
+import { SYNTHETIC } from "../result/HowFound";
+import { count, dollars, peopleWords, percent, short, speedup } from "../shared/format";
 import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { SliderField } from "../ui/SliderField";
+import { priceWords } from "./analysis";
+import { LAB_SPENDS_PER_YEAR, NO_PRICE, labThatSpends47k, savings, whyNoSavings, type CostInput } from "./savings";
 
 interface CostCalculatorProps {
   analysis: Analysis;
@@ -28,7 +22,7 @@ export function CostCalculator({ analysis, cost, onChange }: CostCalculatorProps
   return (
     <Card
       title="Cost calculator"
-      note={analysis.price ? `Starts at ${priceWords(analysis)}.` : "No price is known for this GPU: put in yours."}
+      note={analysis.price ? `Starts at ${priceWords(analysis)}.` : "No price is known for this GPU: enter yours."}
     >
       <div className="grid grid-cols-1 gap-8 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
         <div className="grid grid-cols-1 gap-x-8 gap-y-5 sm:grid-cols-2">

@@ -1,7 +1,7 @@
 import type { Analysis, Trial } from "../api/types";
-import { currentTrial, maximumTrial, memoryUse, memoryWords, recommendedTrial } from "../logic/analysis";
-import { bytes, count, percent } from "../logic/format";
+import { bytes, count, percent } from "../shared/format";
 import { Card } from "../ui/Card";
+import { currentTrial, maximumTrial, memoryUse, memoryWords, recommendedTrial } from "./analysis";
 
 /** Red: what today's batch uses, and wastes. Green: the recommended batch, and the largest where that is another. */
 export function MemoryBars({ analysis }: { analysis: Analysis }) {
@@ -72,7 +72,7 @@ function UseBar({ analysis, trial, name, look }: UseBarProps) {
 
 /** Today's batch, of which there is no number. */
 function NoBar({ batch, isTooLarge }: { batch: number; isTooLarge: boolean }) {
-  const why = isTooLarge ? "Does not fit" : "Was not tried";
+  const why = isTooLarge ? "Does not fit" : "Not tried";
   return (
     <div>
       <Title name="Today" batch={batch} verdict={why} look="today" />

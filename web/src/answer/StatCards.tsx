@@ -1,7 +1,7 @@
 import type { Analysis } from "../api/types";
-import { currentTrial, isFaster, recommendedTrial, speedupBetween } from "../logic/analysis";
-import { count, dollars, peopleWords, perSecond, short, speedup } from "../logic/format";
-import { savings, whyNoSavings, type CostInput } from "../logic/savings";
+import { count, dollars, peopleWords, perSecond, short, speedup } from "../shared/format";
+import { currentTrial, isFaster, recommendedTrial, speedupRange } from "./analysis";
+import { savings, whyNoSavings, type CostInput } from "./savings";
 
 interface StatCardsProps {
   analysis: Analysis;
@@ -13,7 +13,7 @@ export function StatCards({ analysis, cost }: StatCardsProps) {
   const now = currentTrial(analysis)?.samples_per_second;
   const then = recommendedTrial(analysis)?.samples_per_second;
   const gain = analysis.speedup;
-  const between = speedupBetween(analysis);
+  const range = speedupRange(analysis);
   const isWorth = isFaster(analysis);
   const nothing = whyNoSavings(analysis, cost);
   const saved = nothing === null && gain !== null ? savings(cost, gain) : null;
@@ -24,7 +24,7 @@ export function StatCards({ analysis, cost }: StatCardsProps) {
         value={gain === null ? "–" : speedup(gain)}
         note={
           now && then
-            ? [`${perSecond(then)} instead of ${perSecond(now)} samples per second`, ...(between ? [`expect ${between}`] : [])].join("; ")
+            ? [`${perSecond(then)} instead of ${perSecond(now)} samples per second`, ...(range ? [`expect ${speedup(range[0])} to ${speedup(range[1])}`] : [])].join("; ")
             : "Today's batch was not timed"
         }
         isGood={isWorth}

@@ -1,120 +1,80 @@
-// Calls to the service, and the two ways in which they fail.
+// Calls to the service, typed by its OpenAPI document.
+import createClient from "openapi-fetch";
+import { UnreachableError, refusal } from "./errors";
+import type { paths } from "./schema";
 import { firstOf } from "./signals";
-import { askForToken, tokenState } from "./token";
-import type {
-  ErrorKind,
-  Gpu,
-  Health,
-  Job,
-  JobAnswer,
-  JobBody,
-  JobEvent,
-  JobSummary,
-  Model,
-  State,
-  Task,
-} from "./types";
+import { tokenState } from "./token";
+import type { Job, Values } from "./types";
 
 export const API_URL = (import.meta.env?.VITE_API_URL ?? "").replace(/\/+$/, "");
 const TIMEOUT_MS = 20_000;
 
-/** The service answered, and the answer is no. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-    readonly kind: ErrorKind | null = null,
-    readonly retryAfterSeconds: number | null = null,
-  ) {
-    super(message);
-  }
-}
+export const service = createClient<paths>({
+  baseUrl: API_URL,
+  headers: { Accept: "application/json" },
+  fetch: inTime,
+});
 
-/** Nobody answered. */
-export class UnreachableError extends Error {
-  constructor(readonly timedOut: boolean) {
-    super(timedOut ? "The server did not answer in time." : "The server cannot be reached.");
-  }
-}
+service.use({
+  onRequest({ request }) {
+    const { token } = tokenState();
+    if (token) request.headers.set("Authorization", `Bearer ${token}`);
+  },
+});
 
-export function authorization(): Record<string, string> {
-  const { token } = tokenState();
-  return token ? { Authorization: `Bearer ${token}` } : {};
-}
-
-interface CallOptions {
-  body?: unknown;
-  signal?: AbortSignal;
-  accept?: string;
-}
-
-async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
-  return (await (await answered(method, path, options)).json()) as T;
-}
-
-async function answered(method: string, path: string, options: CallOptions): Promise<Response> {
+async function inTime(request: Request): Promise<Response> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
-  let response: Response;
   try {
-    response = await fetch(API_URL + path, {
-      method,
-      headers: {
-        Accept: options.accept ?? "application/json",
-        ...authorization(),
-        ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
-      },
-      body: options.body === undefined ? null : JSON.stringify(options.body),
-      signal: firstOf(options.signal, timeout),
-    });
+    return await fetch(request, { signal: firstOf(request.signal, timeout) });
   } catch (error) {
-    if (options.signal?.aborted) throw error;
+    if (request.signal.aborted) throw error;
     throw new UnreachableError(timeout.aborted);
   }
-  if (response.ok) return response;
-  throw await refusal(response);
 }
 
-/** What a response that is not ok means. A proxy whose server is away answers without our JSON. */
-export async function refusal(response: Response): Promise<ApiError | UnreachableError> {
-  const body = (await response.json().catch(() => null)) as { error?: string; kind?: ErrorKind } | null;
-  if (!body?.error) return response.status >= 500 ? new UnreachableError(false) : new ApiError(response.status, "");
-  if (response.status === 401) askForToken();
-  const seconds = Number(response.headers.get("Retry-After"));
-  return new ApiError(response.status, body.error, body.kind ?? null, seconds || null);
+/** The JSON that an address answers. */
+type Content<Path extends keyof paths> = paths[Path]["get"] extends {
+  responses: { 200: { content: { "application/json": infer Body } } };
+}
+  ? Body
+  : never;
+type JobAnswer = { reused: boolean; job: Job };
+
+/** What a call answered; throws what it means if that is no. */
+export async function answered<T>(call: Promise<{ data?: unknown; error?: unknown; response: Response }>): Promise<T> {
+  const { data, error, response } = await call;
+  if (!response.ok) throw refusal(response, error);
+  return data as T;
 }
 
-export interface JobsFilter {
-  model?: string;
-  state?: State;
-  search?: string;
-  before?: string;
-  limit?: number;
-}
-
+export type JobsFilter = NonNullable<paths["/jobs"]["get"]["parameters"]["query"]>;
 type Abortable = { signal?: AbortSignal };
 
-export const api = {
-  health: ({ signal }: Abortable = {}) => call<Health>("GET", "/health", { signal }),
-  models: ({ signal }: Abortable = {}) => call<{ models: Model[]; tasks: Task[] }>("GET", "/models", { signal }),
-  gpus: async ({ signal }: Abortable = {}) => (await call<{ gpus: Gpu[] }>("GET", "/gpus", { signal })).gpus,
-  submit: (body: JobBody) => call<JobAnswer>("POST", "/jobs", { body }),
-  job: async (id: string, { signal }: Abortable = {}): Promise<Job> =>
-    (await call<JobAnswer>("GET", jobPath(id), { signal })).job,
-  cancel: async (id: string): Promise<Job> => (await call<JobAnswer>("DELETE", jobPath(id))).job,
-  events: (id: string, after: number, { signal }: Abortable = {}) =>
-    call<{ state: State; events: JobEvent[] }>("GET", `${jobPath(id)}/events?after=${after}`, { signal }),
-  /** A result, or a part of one, as a page that stands by itself. */
-  report: async (id: string, part?: string): Promise<string> => {
-    const query = part === undefined ? "" : `?${new URLSearchParams({ part })}`;
-    return (await answered("GET", `${jobPath(id)}/report${query}`, { accept: "text/html, application/json" })).text();
-  },
-  jobs: (filter: JobsFilter, { signal }: Abortable = {}) => {
-    const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== "");
-    const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-    return call<{ jobs: JobSummary[]; next: string | null }>("GET", `/jobs?${query}`, { signal });
-  },
-};
+const of = (id: string) => ({ path: { job_id: id } });
 
-export function jobPath(id: string): string {
-  return `/jobs/${encodeURIComponent(id)}`;
-}
+export const api = {
+  health: ({ signal }: Abortable = {}) => answered<Content<"/health">>(service.GET("/health", { signal })),
+  models: ({ signal }: Abortable = {}) => answered<Content<"/models">>(service.GET("/models", { signal })),
+  gpus: async ({ signal }: Abortable = {}) => (await answered<Content<"/gpus">>(service.GET("/gpus", { signal }))).gpus,
+  options: async ({ signal }: Abortable = {}) =>
+    (await answered<Content<"/options">>(service.GET("/options", { signal }))).options,
+  submit: (values: Values) => answered<JobAnswer>(service.POST("/jobs", { body: values as never })),
+  job: async (id: string, { signal }: Abortable = {}) =>
+    (await answered<JobAnswer>(service.GET("/jobs/{job_id}", { params: of(id), signal }))).job,
+  cancel: async (id: string) => (await answered<JobAnswer>(service.DELETE("/jobs/{job_id}", { params: of(id) }))).job,
+  jobs: (query: JobsFilter, { signal }: Abortable = {}) =>
+    answered<Content<"/jobs">>(service.GET("/jobs", { params: { query }, signal })),
+  events: (id: string, after: number, { signal }: Abortable = {}) =>
+    answered<Content<"/jobs/{job_id}/events">>(
+      service.GET("/jobs/{job_id}/events", { params: { ...of(id), query: { after } }, signal }),
+    ),
+  /** A result, or a part of one, as a page that stands by itself. */
+  report: (id: string, part?: string) =>
+    answered<string>(
+      service.GET("/jobs/{job_id}/report", {
+        params: { ...of(id), query: { part } },
+        headers: { Accept: "text/html, application/json" },
+        parseAs: "text",
+      }),
+    ),
+};

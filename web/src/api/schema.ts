@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The dashboard, or what this is */
+        /** The dashboard, or facts about the service */
         get: operations["front_page__get"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How the service is */
+        /** The health of the service */
         get: operations["health_health_get"];
         put?: never;
         post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** For Prometheus */
+        /** Metrics for Prometheus */
         get: operations["read_metrics_metrics_get"];
         put?: never;
         post?: never;
@@ -81,6 +81,23 @@ export interface paths {
         };
         /** The GPUs */
         get: operations["gpus_gpus_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The options */
+        get: operations["options_options_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -183,7 +200,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happens to a job, as it happens */
+        /** The events of a job, as they happen */
         get: operations["events_jobs__job_id__events_get"];
         put?: never;
         post?: never;
@@ -199,9 +216,14 @@ export interface components {
     schemas: {
         /**
          * Info
-         * @description What this is, for programs that ask for the front page.
+         * @description Facts about the service, for programs that request the front page.
          */
         Info: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "service";
             /** Name */
             name: string;
             /** Version */
@@ -217,18 +239,38 @@ export interface components {
         };
         /**
          * Error
-         * @description Something did not work; ``error`` is one sentence that says what to do.
-         *
-         *     Where a training does not fit, ``suggestions`` are changes that were checked to help, the best first.
+         * @description An error; ``kind`` and ``job_id`` are those of the failed job, if there is one.
          */
         Error: {
+            /** Error */
+            error: string;
+            /**
+             * Code
+             * @enum {string}
+             */
+            code: "failed" | "usage" | "not_allowed" | "too_large_for_worker" | "does_not_fit" | "launch_limit" | "worker" | "worker_lost" | "cannot_predict" | "history" | "unwritable" | "queue_full" | "stopped" | "server" | "internal" | "unknown_model" | "unknown_gpu" | "unknown_option" | "unknown_choice" | "unknown_job" | "missing" | "wrong_type" | "out_of_range" | "malformed" | "conflict" | "not_applicable" | "no_device" | "not_installed" | "not_readable" | "not_writable" | "bad_config" | "bad_workload" | "unauthorized" | "not_found" | "cancelled" | "interrupted" | "time_limit";
+            /** Field */
+            field: string | null;
+            /** Given */
+            given: unknown;
+            /** Allowed */
+            allowed: unknown[] | {
+                [key: string]: unknown;
+            } | null;
+            /** Suggestions */
+            suggestions: (components["schemas"]["Suggestion"] | components["schemas"]["Proposal"])[] | null;
+            message: components["schemas"]["MessageView"];
+            hint: components["schemas"]["MessageView"] | null;
+            /**
+             * Shortfall Bytes
+             * @default null
+             */
+            shortfall_bytes: number | null;
             /**
              * Status
              * @constant
              */
             status: "error";
-            /** Error */
-            error: string;
             /**
              * Kind
              * @default null
@@ -239,31 +281,66 @@ export interface components {
              * @default null
              */
             job_id: string | null;
-            /**
-             * Suggestions
-             * @default null
-             */
-            suggestions: components["schemas"]["SuggestionView"][] | null;
         };
         /**
-         * SuggestionView
-         * @description A change under which the training was predicted to fit.
-         *
-         *     ``change`` holds fields of the body of POST /jobs; the same question with these asks for it. ``max_batch_size`` is
-         *     the largest batch that is predicted to train, ``device_bytes`` what the GPU holds then, of ``total_bytes``.
+         * MessageView
+         * @description A template with placeholders for options, and its values, for clients that have other names for options.
          */
-        SuggestionView: {
+        MessageView: {
+            /** Template */
+            template: string;
+            /** Values */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * Proposal
+         * @description A change to the question.
+         *
+         *     ``label`` describes the change in a few words, for a button. ``change`` maps options, by their Python names, to
+         *     their new values; ``None`` removes an option.
+         */
+        Proposal: {
             /** Label */
             label: string;
             /** Change */
             change: {
                 [key: string]: unknown;
             };
-            /** Recipe */
+        };
+        /**
+         * Suggestion
+         * @description A change that makes the training fit, checked by prediction.
+         *
+         *     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
+         *     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
+         *     of the GPU's ``total_bytes``.
+         */
+        Suggestion: {
+            /**
+             * Label
+             * @default
+             */
+            label: string;
+            /** Change */
+            change: {
+                [key: string]: unknown;
+            };
+            /**
+             * Recipe
+             * @default
+             */
             recipe: string;
-            /** Gpu Name */
+            /**
+             * Gpu Name
+             * @default
+             */
             gpu_name: string;
-            /** Without Cap */
+            /**
+             * Without Cap
+             * @default false
+             */
             without_cap: boolean;
             /** Max Batch Size */
             max_batch_size: number;
@@ -274,9 +351,14 @@ export interface components {
         };
         /**
          * Health
-         * @description How the service is. ``degraded`` means that it answers, but ``problem`` should be looked at.
+         * @description The health of the service. ``degraded`` means that it answers, but has the ``problem`` given.
          */
         Health: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "health";
             /**
              * Status
              * @enum {string}
@@ -305,7 +387,7 @@ export interface components {
         };
         /**
          * Queue
-         * @description How much waits and runs.
+         * @description How many jobs wait and run.
          */
         Queue: {
             /** Waiting */
@@ -317,7 +399,7 @@ export interface components {
         };
         /**
          * WorkerView
-         * @description One worker process: what it is for and what it does now.
+         * @description One worker process, its device and its state.
          */
         WorkerView: {
             /** Name */
@@ -336,19 +418,32 @@ export interface components {
         };
         /**
          * ModelsAnswer
-         * @description The model catalog, and what models can be trained for.
+         * @description The models known by name, and the tasks they can be trained for.
          */
         ModelsAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "models";
             /** Models */
-            models: components["schemas"]["ModelView"][];
+            models: components["schemas"]["ModelEntry"][];
             /** Tasks */
-            tasks: components["schemas"]["TaskView"][];
+            tasks: components["schemas"]["Task"][];
         };
         /**
-         * ModelView
-         * @description A model of the catalog, and the size of a sample that is usual for it and that it takes at the most.
+         * ModelEntry
+         * @description One model: the facts of its config, and the shape of the sample it is trained on by default.
+         *
+         *     ``sample_size`` is in the task's first unit: tokens, pixels per side, or seconds.
          */
-        ModelView: {
+        ModelEntry: {
+            /**
+             * Sample Unit
+             * @description What ``sample_size`` counts.
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
             /** Id */
             id: string;
             /** Name */
@@ -363,55 +458,66 @@ export interface components {
             parameters: number;
             /** Task */
             task: string;
-            /**
-             * Sample Unit
-             * @enum {string}
-             */
-            sample_unit: "tokens" | "pixels" | "seconds";
             /** Sample Size */
             sample_size: number;
             /** Max Sample Size */
             max_sample_size: number;
         };
         /**
-         * TaskView
-         * @description A head that a model can be trained with, and the size of a sample where the model does not say it.
+         * Task
+         * @description A task with its model head in transformers.
+         *
+         *     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
+         *     ``small_size`` the default for a stand-in.
          */
-        TaskView: {
+        Task: {
+            /**
+             * Sample Unit
+             * @description The unit of a sample's size.
+             * @enum {string}
+             */
+            sample_unit: "tokens" | "pixels" | "seconds";
+            /**
+             * Sample Size
+             * @description The default size of a sample, if the model has none.
+             */
+            sample_size: number;
             /** Id */
             id: string;
             /** Title */
             title: string;
-            /**
-             * Sample Unit
-             * @enum {string}
-             */
-            sample_unit: "tokens" | "pixels" | "seconds";
-            /** Sample Size */
-            sample_size: number;
         };
         /**
          * GpusAnswer
-         * @description The GPU catalog.
+         * @description The GPUs known by name.
          */
         GpusAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "gpus";
             /** Gpus */
-            gpus: components["schemas"]["GpuView"][];
+            gpus: components["schemas"]["ListedGpu"][];
         };
         /**
-         * GpuView
-         * @description A GPU of the catalog; ``here`` says that the server has one.
+         * ListedGpu
+         * @description A GPU of the catalog; ``here`` says that the answering machine has one.
          */
-        GpuView: {
+        ListedGpu: {
+            /**
+             * Memory Bytes
+             * @description The memory that programs see, as in all results.
+             */
+            memory_bytes: number;
+            /** @description The price for computing savings: the cheapest provider's latest, so that savings are not overstated. */
+            price: components["schemas"]["Price"] | null;
             /** Id */
             id: string;
             /** Name */
             name: string;
-            /** Memory Bytes */
-            memory_bytes: number;
             /** Compute Capability */
             compute_capability: string;
-            price: components["schemas"]["Price"] | null;
             /** Prices */
             prices: components["schemas"]["Price"][];
             /** Here */
@@ -419,7 +525,7 @@ export interface components {
         };
         /**
          * Price
-         * @description What an hour costs, from whom and as of when.
+         * @description The price of one GPU for an hour, with its provider and date.
          */
         Price: {
             /** Usd Per Hour */
@@ -432,10 +538,87 @@ export interface components {
             note: string;
         };
         /**
+         * OptionsAnswer
+         * @description All options of a question.
+         */
+        OptionsAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "options";
+            /** Options */
+            options: components["schemas"]["OptionView"][];
+        };
+        /**
+         * OptionView
+         * @description One option of a question, as a field of the bodies of POST /analyze, /advise and /jobs.
+         *
+         *     ``title`` is its label in a form, ``labels`` those of its choices. A value is at least ``minimum`` and at most
+         *     ``maximum``, more than ``above`` and less than ``below``. ``sample_units`` are the units of the samples that it
+         *     applies to, ``needs`` the values of other options that it requires; ``measured_only`` says that it cannot be
+         *     predicted. ``rare`` options are seldom set.
+         */
+        OptionView: {
+            /** Name */
+            name: string;
+            /**
+             * Group
+             * @enum {string}
+             */
+            group: "model" | "sample" | "recipe" | "target" | "question" | "usage" | "run";
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "flag" | "choice" | "count" | "number" | "text" | "counts" | "document";
+            /** Default */
+            default: unknown;
+            /** Is Optional */
+            is_optional: boolean;
+            /** Choices */
+            choices: string[] | null;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /** Minimum */
+            minimum: number | null;
+            /** Above */
+            above: number | null;
+            /** Maximum */
+            maximum: number | null;
+            /** Below */
+            below: number | null;
+            /** Title */
+            title: string;
+            /** Help */
+            help: string;
+            /** Unit */
+            unit: string;
+            /** Sample Units */
+            sample_units: string[] | null;
+            /** Needs */
+            needs: {
+                [key: string]: string[];
+            } | null;
+            /** Measured Only */
+            measured_only: boolean;
+            /** Rare */
+            rare: boolean;
+            /** Flag */
+            flag: string;
+        };
+        /**
          * AnalyzeAnswer
-         * @description What POST /analyze answers.
+         * @description The answer of POST /analyze.
          */
         AnalyzeAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "answer";
             /**
              * Status
              * @constant
@@ -447,127 +630,222 @@ export interface components {
         };
         /**
          * Analysis
-         * @description The answer. ``*_gb`` are GiB (2^30 bytes); the batch to train with is ``recommended_batch_size``.
+         * @description What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
          *
-         *     ``*_waste_*`` is what is left of ``gpu_total_gb`` by all that the GPU holds at the peak; ``optimal_memory_gb``,
-         *     ``current_memory_gb`` and the memory of ``results`` are what tensors have allocated, as published.
+         *     ``trials`` are all that ran, in order; the last one at a size counts.
+         *     ``seconds`` is the wall time by stage.
+         *
+         *     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
+         *     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
+         *     have allocated.
          */
         Analysis: {
-            /** Model Name */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "analysis";
+            /**
+             * Model Name
+             * @description The model as the caller named it.
+             */
             model_name: string;
-            /** Device */
-            device: string;
-            /** Gpu Name */
+            /** @description How the model is trained today. */
+            recipe: components["schemas"]["Recipe"];
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
             gpu_name: string;
-            /** Gpu Total Gb */
-            gpu_total_gb: number;
             /**
-             * Recommended Batch Size
-             * @description The batch to train with: the smallest that is about as fast as any and keeps the margin; null if none keeps it.
+             * Sample
+             * @description The shape of one sample in words.
              */
-            recommended_batch_size: number | null;
+            sample: string;
             /**
-             * Optimal Batch Size
-             * @description The largest batch that trains, as max_batch_size; to train with, take recommended_batch_size.
+             * Small
+             * @description Whether the model is a stand-in for the real one.
              */
-            optimal_batch_size: number;
-            /** Optimal Memory Gb */
-            optimal_memory_gb: number;
-            /** Current Batch Size */
-            current_batch_size: number;
-            /** Current Memory Gb */
-            current_memory_gb: number | null;
-            /** Waste Gb */
-            waste_gb: number;
-            /** Waste Percent */
-            waste_percent: number;
-            /** Speedup */
+            small: boolean;
+            /**
+             * Unknown Operations
+             * @description Operations of a predicted step that were never measured.
+             */
+            unknown_operations: string[];
+            /**
+             * Versions
+             * @description The versions of the libraries behind the numbers.
+             */
+            versions: {
+                [key: string]: string;
+            };
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted.
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            /**
+             * Limited By
+             * @description What stops a larger batch: ``memory``, a launch ``limit``, or the ``caller``, who set a maximum.
+             * @enum {string}
+             */
+            limited_by: "memory" | "limit" | "caller";
+            /**
+             * Max Is Exact
+             * @description Whether the next larger size was run or predicted, and failed.
+             */
+            max_is_exact: boolean;
+            /**
+             * Max Batch Interval
+             * @description The interval of a predicted maximum; ``None`` if it was measured, or set by the caller.
+             */
+            max_batch_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Smaller Because
+             * @description Why a smaller batch than today's is recommended; ``None`` if it is not smaller.
+             *
+             *     Today's batch ``does_not_fit``, was ``not_tried``, is ``thrashing``, does not leave the ``margin`` free, may
+             *     exceed the true maximum (``uncertain``), or the smaller one is ``as_fast`` with less memory.
+             * @default null
+             */
+            smaller_because: ("does_not_fit" | "not_tried" | "thrashing" | "margin" | "uncertain" | "as_fast") | null;
+            /**
+             * Speedup
+             * @description Throughput at the recommended batch over that at today's.
+             */
             speedup: number | null;
             /**
              * Speedup Interval
+             * @description The interval of the speedup, from the errors of predictions or the spread of measured steps.
              * @default null
              */
             speedup_interval: [
                 number,
                 number
             ] | null;
-            /** Cost Savings Per Run */
-            cost_savings_per_run: number | null;
-            /** Cost Savings Annual */
-            cost_savings_annual: number | null;
-            /** Results */
-            results: components["schemas"]["ResultRow"][];
-            /** Max Batch Size */
-            max_batch_size: number;
-            /** Max Is Exact */
-            max_is_exact: boolean;
-            /** Max Batch Interval */
-            max_batch_interval: [
-                number,
-                number
-            ] | null;
-            /** Limited By */
-            limited_by: string;
             /**
-             * Smaller Because
+             * Batch Ratio
+             * @description The largest batch over today's: a ratio of sizes, not a speedup.
+             */
+            batch_ratio: number;
+            /**
+             * @description Code to paste for the recommended batch, or for the largest if none is recommended.
              * @default null
              */
-            smaller_because: ("does_not_fit" | "not_tried" | "thrashing" | "margin" | "uncertain" | "as_fast") | null;
+            code: components["schemas"]["Code"] | null;
+            /**
+             * Device
+             * @description The kind of device: ``cuda``, ``mps`` or ``cpu``.
+             */
+            device: string;
+            /**
+             * Gpu Total Gb
+             * @description The memory of the target: the whole device, or the cap.
+             */
+            gpu_total_gb: number;
+            /**
+             * Capacity Bytes
+             * @description The most that the allocator can hold.
+             */
+            capacity_bytes: number;
+            /**
+             * Recommended Batch Size
+             * @description The batch to train with: the smallest that is about as fast as any and keeps the margin, or null.
+             */
+            recommended_batch_size: number | null;
+            /**
+             * Optimal Batch Size
+             * @description The largest batch that trains, same as max_batch_size; train with recommended_batch_size.
+             */
+            optimal_batch_size: number;
+            /**
+             * Optimal Memory Gb
+             * @description What tensors have allocated at the largest batch that trains.
+             */
+            optimal_memory_gb: number;
+            /**
+             * Current Memory Gb
+             * @description What tensors have allocated at today's batch; null if it does not fit.
+             */
+            current_memory_gb: number | null;
+            /**
+             * Waste Gb
+             * @description Memory that the largest batch leaves unused, in GiB.
+             */
+            waste_gb: number;
+            /**
+             * Waste Percent
+             * @description Memory that the largest batch leaves unused, in percent of the target.
+             */
+            waste_percent: number;
             /**
              * Recommended Waste Gb
+             * @description Memory that the recommended batch leaves unused, in GiB.
              * @default null
              */
             recommended_waste_gb: number | null;
             /**
              * Recommended Waste Percent
+             * @description Memory that the recommended batch leaves unused, in percent of the target.
              * @default null
              */
             recommended_waste_percent: number | null;
-            /** Current Waste Gb */
-            current_waste_gb: number | null;
-            /** Current Waste Percent */
-            current_waste_percent: number | null;
-            /** Batch Ratio */
-            batch_ratio: number;
-            /** Thrashing Batch Sizes */
-            thrashing_batch_sizes: number[];
             /**
-             * Source
-             * @enum {string}
+             * Current Waste Gb
+             * @description Memory that today's batch leaves unused, in GiB; null if it does not fit.
              */
-            source: "measured" | "predicted";
-            /** Unknown Operations */
-            unknown_operations: string[];
+            current_waste_gb: number | null;
+            /**
+             * Current Waste Percent
+             * @description Memory that today's batch leaves unused, in percent of the target; null if it does not fit.
+             */
+            current_waste_percent: number | null;
+            /**
+             * Cost Savings Per Run
+             * @description Dollars saved by the speedup in one run.
+             */
+            cost_savings_per_run: number | null;
+            /**
+             * Cost Savings Annual
+             * @description Dollars saved by the speedup in a year.
+             */
+            cost_savings_annual: number | null;
+            /**
+             * Thrashing Batch Sizes
+             * @description Sizes that run but should not be used: the allocator retries at every step, or time per sample jumps.
+             */
+            thrashing_batch_sizes: number[];
+            /** @description What the device held at the peak of the largest batch. */
             breakdown: components["schemas"]["Breakdown"] | null;
-            recipe: components["schemas"]["RecipeView"];
-            /** Small */
-            small: boolean;
-            /** Sample */
-            sample: string;
-            /** Margin */
-            margin: number;
-            price: components["schemas"]["Price"] | null;
-            usage: components["schemas"]["UsageView"];
-            /** @default null */
-            code: components["schemas"]["CodeView"] | null;
+            /**
+             * Results
+             * @description The batch sizes that were tried, smallest first.
+             */
+            results: components["schemas"]["ResultRow"][];
+            request: components["schemas"]["Request"];
+            info: components["schemas"]["ProbeInfo"];
             /** Trials */
             trials: components["schemas"]["Trial"][];
-            /** Capacity Bytes */
-            capacity_bytes: number;
-            /** Versions */
-            versions: {
-                [key: string]: string;
-            };
+            /** Max Batch Size */
+            max_batch_size: number;
+            /** Current Batch Size */
+            current_batch_size: number;
+            /** Margin */
+            margin: number;
+            usage: components["schemas"]["Usage"];
+            price: components["schemas"]["Price"] | null;
             /** Seconds */
             seconds: {
                 [key: string]: number;
             };
-            request: components["schemas"]["RequestView"];
-            info: components["schemas"]["ProbeInfo"];
         };
         /**
          * Breakdown
-         * @description What the device held at the peak. The parts add up to ``device_bytes``.
+         * @description What the device held when the step was at its peak. The parts add up to the trial's ``device_bytes``.
          */
         Breakdown: {
             /** Weights Bytes */
@@ -588,10 +866,14 @@ export interface components {
             other_processes_bytes: number;
         };
         /**
-         * CodeView
+         * Code
          * @description The same recipe as code for three libraries.
+         *
+         *     The user must define: ``model``, a module whose output has a ``loss``; ``make_loader``, a function from a batch
+         *     size to a data loader of dictionaries; ``dataset`` for the Trainer; and ``LEARNING_RATE``. If the loss or the
+         *     optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``.
          */
-        CodeView: {
+        Code: {
             /** Pytorch */
             pytorch: string;
             /** Transformers */
@@ -601,7 +883,10 @@ export interface components {
         };
         /**
          * Failure
-         * @description Why a batch size does not train.
+         * @description Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``.
+         *
+         *     ``requested_bytes`` and ``free_bytes`` are those of the allocation that failed, or of the whole step if it is known
+         *     to need more memory than there is.
          */
         Failure: {
             /**
@@ -618,13 +903,29 @@ export interface components {
         };
         /**
          * ProbeInfo
-         * @description The device, and the model on it.
+         * @description The device behind a probe, and the model on it.
+         *
+         *     ``capacity_bytes`` is the most the allocator can hold.
+         *     ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
+         *     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
+         *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
+         *     ``pixels``, ``seconds``) if callers can choose them. ``convolves_images`` says that the model applies 2-D
+         *     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
+         *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
+         *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+         *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
+         *     step that were never measured.
          */
         ProbeInfo: {
             /** Device Kind */
             device_kind: string;
             /** Device Name */
             device_name: string;
+            /**
+             * Gpu Id
+             * @default null
+             */
+            gpu_id: string | null;
             /** Total Bytes */
             total_bytes: number;
             /** Capacity Bytes */
@@ -633,7 +934,10 @@ export interface components {
             capped: boolean;
             /** Parameters */
             parameters: number;
-            /** Trainable Parameters */
+            /**
+             * Trainable Parameters
+             * @default null
+             */
             trainable_parameters: number | null;
             /**
              * Source
@@ -649,8 +953,25 @@ export interface components {
             weights_dtype: string;
             /** Optimizer */
             optimizer: string;
+            /**
+             * Optimizer Is Sgd
+             * @default false
+             */
+            optimizer_is_sgd: boolean;
             /** Sample */
             sample: string;
+            /**
+             * Sample Sizes
+             * @default {}
+             */
+            sample_sizes: {
+                [key: string]: number;
+            };
+            /**
+             * Convolves Images
+             * @default false
+             */
+            convolves_images: boolean;
             /** Small */
             small: boolean;
             /** Versions */
@@ -663,63 +984,96 @@ export interface components {
             };
         };
         /**
-         * RecipeView
-         * @description How it is trained.
+         * Recipe
+         * @description How a model is trained: everything about a step except the model, the sample's shape and the batch size.
+         *
+         *     The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
+         *     ``Recipe(train_mode=False, loss="mean", optimizer="none")`` reproduces the published table.
          */
-        RecipeView: {
+        Recipe: {
             /**
              * Precision
+             * @default fp32
              * @enum {string}
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
              * Optimizer
+             * @default adamw
              * @enum {string}
              */
             optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
-            /** Fused */
-            fused: boolean;
-            /** Gradient Checkpointing */
-            gradient_checkpointing: boolean;
-            /** Train Mode */
-            train_mode: boolean;
             /**
-             * Loss
-             * @enum {string}
+             * Fused
+             * @default false
              */
-            loss: "model" | "mean";
-            /** Accumulation Steps */
-            accumulation_steps: number;
-            /** Compile */
-            compile: boolean;
-            /** Tf32 */
-            tf32: boolean;
-            /** Channels Last */
-            channels_last: boolean;
-            /** Lora */
+            fused: boolean;
+            /**
+             * Lora
+             * @default 0
+             */
             lora: number;
+            /**
+             * Gradient Checkpointing
+             * @default false
+             */
+            gradient_checkpointing: boolean;
+            /**
+             * Compile
+             * @default false
+             */
+            compile: boolean;
             /**
              * Attention
              * @default auto
              * @enum {string}
              */
             attention: "auto" | "eager" | "sdpa";
+            /**
+             * Tf32
+             * @default false
+             */
+            tf32: boolean;
+            /**
+             * Channels Last
+             * @default false
+             */
+            channels_last: boolean;
+            /**
+             * Accumulation Steps
+             * @default 1
+             */
+            accumulation_steps: number;
+            /**
+             * Train Mode
+             * @default true
+             */
+            train_mode: boolean;
+            /**
+             * Loss
+             * @default model
+             * @enum {string}
+             */
+            loss: "model" | "mean";
         };
         /**
-         * RequestView
-         * @description What is trained, how and where.
+         * Request
+         * @description A workload by name and shape, a recipe and a target.
+         *
+         *     ``model`` is an id of the catalog, a Hugging Face id (``org/name``, at ``revision``), a folder or a config.json, a
+         *     model of timm (``timm:NAME``) or a function that makes a ``Workload`` (``file.py:function(64)``,
+         *     ``package.module:function``). ``config`` is the content of a config.json; ``model`` is then only its label. Code
+         *     that comes with a model on Hugging Face runs only with ``trust_remote_code``. ``task`` is the head to train, if it
+         *     is not the model's usual one.
+         *
+         *     ``small`` swaps the model for a few-layer stand-in of the same family; by default, only on the CPU.
          */
-        RequestView: {
-            /** Model */
+        Request: {
+            /**
+             * Model
+             * @default
+             */
             model: string;
-            /** Seq Len */
-            seq_len: number | null;
-            /** Image Size */
-            image_size: number | null;
-            /** Small */
-            small: boolean | null;
-            recipe: components["schemas"]["RecipeView"];
-            target: components["schemas"]["TargetView"];
             /**
              * Config
              * @default null
@@ -743,14 +1097,54 @@ export interface components {
              */
             trust_remote_code: boolean;
             /**
+             * Seq Len
+             * @default null
+             */
+            seq_len: number | null;
+            /**
+             * Image Size
+             * @default null
+             */
+            image_size: number | null;
+            /**
              * Audio Seconds
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Small
+             * @default null
+             */
+            small: boolean | null;
+            /**
+             * @default {
+             *       "precision": "fp32",
+             *       "optimizer": "adamw",
+             *       "fused": false,
+             *       "lora": 0,
+             *       "gradient_checkpointing": false,
+             *       "compile": false,
+             *       "attention": "auto",
+             *       "tf32": false,
+             *       "channels_last": false,
+             *       "accumulation_steps": 1,
+             *       "train_mode": true,
+             *       "loss": "model"
+             *     }
+             */
+            recipe: components["schemas"]["Recipe"];
+            /**
+             * @default {
+             *       "device": "auto",
+             *       "gpu": null,
+             *       "memory_cap_bytes": null
+             *     }
+             */
+            target: components["schemas"]["Target"];
         };
         /**
          * ResultRow
-         * @description One batch size as published: megabytes and gigabytes are MiB and GiB.
+         * @description One batch size in the published format; ``mb`` and ``gb`` are MiB and GiB.
          */
         ResultRow: {
             /** Batch Size */
@@ -767,22 +1161,44 @@ export interface components {
             samples_per_second: number | null;
         };
         /**
-         * TargetView
-         * @description Where it is trained.
+         * Target
+         * @description Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
+         *
+         *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
+         *     the allocator.
          */
-        TargetView: {
-            /** Device */
+        Target: {
+            /**
+             * Device
+             * @default auto
+             */
             device: string;
-            /** Gpu */
+            /**
+             * Gpu
+             * @default null
+             */
             gpu: string | null;
-            /** Memory Cap Bytes */
+            /**
+             * Memory Cap Bytes
+             * @default null
+             */
             memory_cap_bytes: number | null;
         };
         /**
          * Trial
-         * @description One batch size, tried.
+         * @description One trial of one batch size.
+         *
+         *     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
+         *     larger batches. ``resting_bytes`` is what stays allocated between steps.
+         *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
+         *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
          */
         Trial: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "trial";
             /** Batch Size */
             batch_size: number;
             /** Fits */
@@ -816,7 +1232,10 @@ export interface components {
             /** Step Seconds Spread */
             step_seconds_spread: number | null;
             failure: components["schemas"]["Failure"] | null;
-            /** Intervals */
+            /**
+             * Intervals
+             * @default null
+             */
             intervals: {
                 [key: string]: [
                     number,
@@ -825,187 +1244,10 @@ export interface components {
             } | null;
         };
         /**
-         * UsageView
-         * @description How much is trained.
+         * Usage
+         * @description How much is trained: hours per run today, runs per year and person, and people.
          */
-        UsageView: {
-            /** Hours Per Run */
-            hours_per_run: number;
-            /** Runs Per Year */
-            runs_per_year: number;
-            /** People */
-            people: number;
-        };
-        /**
-         * AnalyzeBody
-         * @description A training and what is to be found out about it. All but ``model_name``, or ``config``, may be left out.
-         */
-        AnalyzeBody: {
-            /**
-             * Model Name
-             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
-             * @default null
-             */
-            model_name: string | null;
-            /**
-             * Config
-             * @description The content of a model's config.json, at most 256 KiB.
-             * @default null
-             */
-            config: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * Task
-             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
-             * @default null
-             */
-            task: string | null;
-            /**
-             * Revision
-             * @description Branch, tag or commit of a Hugging Face model.
-             * @default null
-             */
-            revision: string | null;
-            /**
-             * Trust Remote Code
-             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
-             * @default false
-             */
-            trust_remote_code: boolean;
-            /**
-             * Gpu
-             * @description Predict for this GPU of GET /gpus.
-             * @default null
-             */
-            gpu: string | null;
-            /**
-             * Device
-             * @description Measure on this device of the server; auto takes a GPU, or predicts where there is none.
-             * @default auto
-             */
-            device: string;
-            /**
-             * Precision
-             * @default fp32
-             * @enum {string}
-             */
-            precision: "fp32" | "bf16" | "fp16";
-            /**
-             * Optimizer
-             * @default adamw
-             * @enum {string}
-             */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
-            /**
-             * Fused
-             * @default false
-             */
-            fused: boolean;
-            /**
-             * Lora
-             * @description Rank of the LoRA adapters that are trained; 0 for none.
-             * @default 0
-             */
-            lora: number;
-            /**
-             * Attention
-             * @description How transformers computes it; auto is its own choice.
-             * @default auto
-             * @enum {string}
-             */
-            attention: "auto" | "eager" | "sdpa";
-            /**
-             * Gradient Checkpointing
-             * @default false
-             */
-            gradient_checkpointing: boolean;
-            /**
-             * Compile
-             * @default false
-             */
-            compile: boolean;
-            /**
-             * Channels Last
-             * @default false
-             */
-            channels_last: boolean;
-            /**
-             * Tf32
-             * @default false
-             */
-            tf32: boolean;
-            /**
-             * Eval Mode
-             * @default false
-             */
-            eval_mode: boolean;
-            /**
-             * Loss
-             * @default model
-             * @enum {string}
-             */
-            loss: "model" | "mean";
-            /**
-             * Accumulate
-             * @description Batches per optimizer step.
-             * @default 1
-             */
-            accumulate: number;
-            /**
-             * Seq Len
-             * @description Tokens of a sequence.
-             * @default null
-             */
-            seq_len: number | null;
-            /**
-             * Image Size
-             * @description Pixels of a side.
-             * @default null
-             */
-            image_size: number | null;
-            /**
-             * Audio Seconds
-             * @description Seconds of a sound.
-             * @default null
-             */
-            audio_seconds: number | null;
-            /**
-             * Small
-             * @description A few-layer stand-in for the model.
-             * @default null
-             */
-            small: boolean | null;
-            /**
-             * Batch Size
-             * @description The batch size of today.
-             * @default 16
-             */
-            batch_size: number;
-            /**
-             * Max Batch
-             * @description Look no further than this.
-             * @default null
-             */
-            max_batch: number | null;
-            /**
-             * Memory Gib
-             * @description Cap what the allocator may use, in GiB.
-             * @default null
-             */
-            memory_gib: number | null;
-            /**
-             * Margin
-             * @description Part of the memory to leave free.
-             * @default 0.05
-             */
-            margin: number;
-            /**
-             * Price Per Hour
-             * @description Dollars; the catalog's if left out.
-             * @default null
-             */
-            price_per_hour: number | null;
+        Usage: {
             /**
              * Hours Per Run
              * @default 2
@@ -1021,24 +1263,227 @@ export interface components {
              * @default 1
              */
             people: number;
+        };
+        /**
+         * AnalyzeBody
+         * @description A training and what to find out about it. Only ``model_name`` or ``config`` is required.
+         */
+        AnalyzeBody: {
             /**
              * Fresh
-             * @description Work it out again even if the answer is already there.
+             * @description Run it again even if the history has the answer.
              * @default false
              */
             fresh: boolean;
             /**
              * Time Limit
-             * @description Seconds the work may take.
+             * @description Seconds that the job may take.
              * @default null
              */
             time_limit: number | null;
+            /**
+             * Model Name
+             * @description What to train: a name of the catalog, org/name on Hugging Face, a ./folder with a config.json, timm:NAME, or file.py:function.
+             * @default null
+             */
+            model_name: string | null;
+            /**
+             * Config
+             * @description The content of a model's config.json, at most 256 KiB.
+             * @default null
+             */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Task
+             * @description The head to train, such as causal-lm; defaults to the model's usual one.
+             * @default null
+             */
+            task: string | null;
+            /**
+             * Revision
+             * @description Branch, tag or commit of a Hugging Face model.
+             * @default null
+             */
+            revision: string | null;
+            /**
+             * Trust Remote Code
+             * @description Run the code that comes with a Hugging Face model.
+             * @default false
+             */
+            trust_remote_code: boolean;
+            /**
+             * Seq Len
+             * @description Tokens per sequence.
+             * @default null
+             */
+            seq_len: number | null;
+            /**
+             * Image Size
+             * @description Height and width of an image, in pixels.
+             * @default null
+             */
+            image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Length of a recording, in seconds.
+             * @default null
+             */
+            audio_seconds: number | null;
+            /**
+             * Small
+             * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
+             * @default null
+             */
+            small: boolean | null;
+            /**
+             * Precision
+             * @description Autocast precision.
+             * @default fp32
+             * @enum {string}
+             */
+            precision: "fp32" | "bf16" | "fp16";
+            /**
+             * Optimizer
+             * @description Optimizer.
+             * @default adamw
+             * @enum {string}
+             */
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            /**
+             * Fused
+             * @description Use the fused version of the optimizer: one kernel updates all weights.
+             * @default false
+             */
+            fused: boolean;
+            /**
+             * Lora
+             * @description Train LoRA adapters of this rank; 0 trains the model itself.
+             * @default 0
+             */
+            lora: number;
+            /**
+             * Gradient Checkpointing
+             * @description Recompute activations in the backward pass: less memory, more time.
+             * @default false
+             */
+            gradient_checkpointing: boolean;
+            /**
+             * Compile
+             * @description Run the model under torch.compile.
+             * @default false
+             */
+            compile: boolean;
+            /**
+             * Attention
+             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @default auto
+             * @enum {string}
+             */
+            attention: "auto" | "eager" | "sdpa";
+            /**
+             * Tf32
+             * @description Use TF32 for fp32 matrix products.
+             * @default false
+             */
+            tf32: boolean;
+            /**
+             * Channels Last
+             * @description Use the NHWC memory format, for image models.
+             * @default false
+             */
+            channels_last: boolean;
+            /**
+             * Accumulate
+             * @description Batches per optimizer step.
+             * @default 1
+             */
+            accumulate: number;
+            /**
+             * Eval Mode
+             * @description Train in evaluation mode: dropout off, as in the published table.
+             * @default false
+             */
+            eval_mode: boolean;
+            /**
+             * Loss
+             * @description The model's own loss, or the mean of its logits.
+             * @default model
+             * @enum {string}
+             */
+            loss: "model" | "mean";
+            /**
+             * Device
+             * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
+             * @default auto
+             */
+            device: string;
+            /**
+             * Gpu
+             * @description Predict for this GPU of the catalog.
+             * @default null
+             */
+            gpu: string | null;
+            /**
+             * Memory Gib
+             * @description Limit the memory that the allocator may use, in GiB.
+             * @default null
+             */
+            memory_gib: number | null;
+            /**
+             * Batch Size
+             * @description The batch size you train with today.
+             * @default 16
+             */
+            batch_size: number;
+            /**
+             * Max Batch
+             * @description Do not try batch sizes above this one.
+             * @default null
+             */
+            max_batch: number | null;
+            /**
+             * Margin
+             * @description Fraction of the memory to leave free.
+             * @default 0.05
+             */
+            margin: number;
+            /**
+             * Price Per Hour
+             * @description Dollars per GPU hour; defaults to the catalog's price.
+             * @default null
+             */
+            price_per_hour: number | null;
+            /**
+             * Hours Per Run
+             * @description Hours that one run takes today.
+             * @default 2
+             */
+            hours_per_run: number;
+            /**
+             * Runs Per Year
+             * @description Runs per person and year.
+             * @default 100
+             */
+            runs_per_year: number;
+            /**
+             * People
+             * @description Number of people who train this much.
+             * @default 1
+             */
+            people: number;
         };
         /**
          * AdviseAnswer
-         * @description What POST /advise answers.
+         * @description The answer of POST /advise.
          */
         AdviseAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "answer";
             /**
              * Status
              * @constant
@@ -1050,116 +1495,216 @@ export interface components {
         };
         /**
          * Advice
-         * @description What to change, the best first. The numbers at the top are those of the best option.
+         * @description What to change about a training, the best option first.
          *
-         *     ``incomplete`` says that ``faults`` kept something from being looked at: asked again, the advice may be another.
+         *     ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
+         *     was not tried or does not fit. ``faults`` are changes that could not be tried; a second run may give other advice.
          */
         Advice: {
-            /** Model Name */
-            model_name: string;
-            /** Gpu Name */
-            gpu_name: string;
             /**
-             * Source
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            source: "measured" | "predicted";
-            /** Verdict */
-            verdict: string;
-            /** Fits Today */
-            fits_today: boolean;
-            /** Worth Changing */
-            worth_changing: boolean;
-            /** Current Batch Size */
-            current_batch_size: number;
-            /** Recommended Batch Size */
-            recommended_batch_size: number | null;
+            kind: "advice";
             /**
-             * Recommended Recipe
-             * @default null
+             * Model Name
+             * @description The model as the caller named it.
              */
-            recommended_recipe: string | null;
-            /** Max Batch Size */
-            max_batch_size: number | null;
-            /** Speedup */
-            speedup: number | null;
-            /** Cost Savings Per Run */
-            cost_savings_per_run: number | null;
-            /** Cost Savings Annual */
-            cost_savings_annual: number | null;
-            recipe: components["schemas"]["RecipeView"];
-            today: components["schemas"]["Today"];
-            /** Options */
-            options: components["schemas"]["OptionView"][];
-            /** Refused */
-            refused: components["schemas"]["RefusedView"][];
+            model_name: string;
+            /** @description How the model is trained today. */
+            recipe: components["schemas"]["Recipe"];
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
+            gpu_name: string;
+            /**
+             * Sample
+             * @description The shape of one sample in words.
+             */
+            sample: string;
+            /**
+             * Small
+             * @description Whether the model is a stand-in for the real one.
+             */
+            small: boolean;
+            /**
+             * Unknown Operations
+             * @description Operations of a predicted step that were never measured.
+             */
+            unknown_operations: string[];
+            /**
+             * Versions
+             * @description The versions of the libraries behind the numbers.
+             */
+            versions: {
+                [key: string]: string;
+            };
+            /**
+             * Fits Today
+             * @description Whether today's training runs at all.
+             */
+            fits_today: boolean;
             /**
              * Incomplete
+             * @description Whether a fault kept some changes from being tried.
              * @default false
              */
             incomplete: boolean;
             /**
+             * Verdict
+             * @description The advice in one sentence.
+             */
+            verdict: string;
+            /**
+             * Source
+             * @description Whether the numbers at the top were measured or predicted.
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            /**
+             * Worth Changing
+             * @description Whether there is a best option.
+             */
+            worth_changing: boolean;
+            /**
+             * Recommended Batch Size
+             * @description The batch of the best option.
+             */
+            recommended_batch_size: number | null;
+            /**
+             * Recommended Recipe
+             * @description The recipe of the best option, in words.
+             * @default null
+             */
+            recommended_recipe: string | null;
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains with the best option.
+             */
+            max_batch_size: number | null;
+            /**
+             * Speedup
+             * @description The gain of the best option.
+             */
+            speedup: number | null;
+            /**
+             * Cost Savings Per Run
+             * @description Dollars that the best option saves in one run.
+             */
+            cost_savings_per_run: number | null;
+            /**
+             * Cost Savings Annual
+             * @description Dollars that the best option saves in a year.
+             */
+            cost_savings_annual: number | null;
+            /** @description Today's training, predicted and measured. */
+            today: components["schemas"]["Today"];
+            /**
+             * Options
+             * @description The options, the best first, each compared with today's training.
+             */
+            options: components["schemas"]["AdvisedOption"][];
+            request: components["schemas"]["Request"];
+            info: components["schemas"]["ProbeInfo"];
+            /** Current Batch Size */
+            current_batch_size: number;
+            /** Refused */
+            refused: components["schemas"]["Refused"][];
+            /**
              * Faults
              * @default []
              */
-            faults: components["schemas"]["FaultView"][];
+            faults: components["schemas"]["Fault"][];
             /** Margin */
             margin: number;
-            usage: components["schemas"]["UsageView"];
+            usage: components["schemas"]["Usage"];
             price: components["schemas"]["Price"] | null;
-            /** Sample */
-            sample: string;
-            /** Small */
-            small: boolean;
-            /** Unknown Operations */
-            unknown_operations: string[];
-            /** Versions */
-            versions: {
-                [key: string]: string;
-            };
             /** Seconds */
             seconds: {
                 [key: string]: number;
             };
-            request: components["schemas"]["RequestView"];
-            info: components["schemas"]["ProbeInfo"];
         };
         /**
-         * ChangeCost
-         * @description What a change costs, in words.
-         */
-        ChangeCost: {
-            /** Change */
-            change: string;
-            /** Cost */
-            cost: string;
-        };
-        /**
-         * FaultView
-         * @description Changes that could not be looked at, or not to the end, because a worker was lost.
-         */
-        FaultView: {
-            /** Changes */
-            changes: string[];
-            /** Title */
-            title: string;
-            /** Reason */
-            reason: string;
-        };
-        /**
-         * OptionView
-         * @description One way to train. ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second there.
+         * AdvisedOption
+         * @description One way to train, compared with today's training.
          *
-         *     ``memory_gb`` is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
+         *     ``gain`` is its throughput over today's, ``at_todays_batch`` its samples per second at today's batch. ``memory_gb``
+         *     is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
          */
-        OptionView: {
+        AdvisedOption: {
+            /**
+             * Recipe In Words
+             * @description Its recipe in a few words.
+             */
+            recipe_in_words: string;
+            /**
+             * Gain
+             * @description Its throughput over today's, both measured or both predicted.
+             */
+            gain: number | null;
+            /**
+             * Predicted Gain
+             * @description The predicted gain.
+             */
+            predicted_gain: number | null;
+            /**
+             * Device Gb
+             * @description All that the GPU holds at the peak, in GiB.
+             * @default null
+             */
+            device_gb: number | null;
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples.
+             */
+            usd_per_million_samples: number | null;
+            /**
+             * Cost Savings Per Run
+             * @description Dollars saved in one run.
+             */
+            cost_savings_per_run: number | null;
+            /**
+             * Cost Savings Annual
+             * @description Dollars saved in a year.
+             */
+            cost_savings_annual: number | null;
+            /**
+             * Learning Rate
+             * @description How to adjust the learning rate to the effective batch.
+             */
+            learning_rate: string;
+            /** @description The option as code to paste. */
+            code: components["schemas"]["Code"];
+            /**
+             * Source
+             * @description Whether its numbers were measured or predicted.
+             * @enum {string}
+             */
+            source: "measured" | "predicted";
+            /**
+             * Samples Per Second
+             * @description Its throughput; null if unknown.
+             */
+            samples_per_second: number | null;
+            /**
+             * Title
+             * @description The changes in a few words.
+             */
+            title: string;
+            /**
+             * Costs
+             * @description What each change costs.
+             */
+            costs: components["schemas"]["ChangeCost"][];
+            /**
+             * Memory Gb
+             * @description What tensors have allocated at the peak, in GiB.
+             */
+            memory_gb: number;
             /** Changes */
             changes: string[];
-            /** Title */
-            title: string;
-            recipe: components["schemas"]["RecipeView"];
-            /** Recipe In Words */
-            recipe_in_words: string;
+            recipe: components["schemas"]["Recipe"];
             /** Batch Size */
             batch_size: number;
             /** Accumulation Steps */
@@ -1170,53 +1715,57 @@ export interface components {
             max_batch_size: number | null;
             predicted: components["schemas"]["Trial"] | null;
             measured: components["schemas"]["Trial"] | null;
-            /**
-             * Source
-             * @enum {string}
-             */
-            source: "measured" | "predicted";
-            /** Gain */
-            gain: number | null;
-            /** Predicted Gain */
-            predicted_gain: number | null;
-            /** Samples Per Second */
-            samples_per_second: number | null;
             /** At Todays Batch */
             at_todays_batch: number | null;
-            /** Memory Gb */
-            memory_gb: number;
-            /**
-             * Device Gb
-             * @default null
-             */
-            device_gb: number | null;
-            /** Usd Per Million Samples */
-            usd_per_million_samples: number | null;
-            /** Cost Savings Per Run */
-            cost_savings_per_run: number | null;
-            /** Cost Savings Annual */
-            cost_savings_annual: number | null;
-            /** Costs */
-            costs: components["schemas"]["ChangeCost"][];
-            /** Learning Rate */
-            learning_rate: string;
-            code: components["schemas"]["CodeView"];
         };
         /**
-         * RefusedView
-         * @description Changes that were looked at and lead nowhere.
+         * ChangeCost
+         * @description A change and its cost, in words.
          */
-        RefusedView: {
+        ChangeCost: {
+            /** Change */
+            change: string;
+            /** Cost */
+            cost: string;
+        };
+        /**
+         * Fault
+         * @description Changes that could not be fully tried because a worker was lost, and the reason.
+         */
+        Fault: {
+            /**
+             * Title
+             * @description The changes in a few words.
+             */
+            title: string;
             /** Changes */
             changes: string[];
-            /** Title */
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * Refused
+         * @description Changes that were tried and rejected, and why; ``does_not_fit`` says that memory ran out.
+         */
+        Refused: {
+            /**
+             * Title
+             * @description The changes in a few words.
+             */
             title: string;
+            /** Changes */
+            changes: string[];
             /** Why */
             why: string;
+            /**
+             * Does Not Fit
+             * @default false
+             */
+            does_not_fit: boolean;
         };
         /**
          * Today
-         * @description Today's training; nothing where it does not fit.
+         * @description Trials of today's training; ``null`` if it was not tried, or does not fit.
          */
         Today: {
             predicted: components["schemas"]["Trial"] | null;
@@ -1226,12 +1775,24 @@ export interface components {
         };
         /**
          * AdviseBody
-         * @description The same, as it is trained today.
+         * @description A training as it runs today. Only ``model_name`` or ``config`` is required.
          */
         AdviseBody: {
             /**
+             * Fresh
+             * @description Run it again even if the history has the answer.
+             * @default false
+             */
+            fresh: boolean;
+            /**
+             * Time Limit
+             * @description Seconds that the job may take.
+             * @default null
+             */
+            time_limit: number | null;
+            /**
              * Model Name
-             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
+             * @description What to train: a name of the catalog, org/name on Hugging Face, a ./folder with a config.json, timm:NAME, or file.py:function.
              * @default null
              */
             model_name: string | null;
@@ -1245,7 +1806,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
+             * @description The head to train, such as causal-lm; defaults to the model's usual one.
              * @default null
              */
             task: string | null;
@@ -1257,83 +1818,91 @@ export interface components {
             revision: string | null;
             /**
              * Trust Remote Code
-             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
+             * @description Run the code that comes with a Hugging Face model.
              * @default false
              */
             trust_remote_code: boolean;
             /**
-             * Gpu
-             * @description Predict for this GPU of GET /gpus.
+             * Seq Len
+             * @description Tokens per sequence.
              * @default null
              */
-            gpu: string | null;
+            seq_len: number | null;
             /**
-             * Device
-             * @description Measure on this device of the server; auto takes a GPU, or predicts where there is none.
-             * @default auto
+             * Image Size
+             * @description Height and width of an image, in pixels.
+             * @default null
              */
-            device: string;
+            image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Length of a recording, in seconds.
+             * @default null
+             */
+            audio_seconds: number | null;
+            /**
+             * Small
+             * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
+             * @default null
+             */
+            small: boolean | null;
             /**
              * Precision
+             * @description Autocast precision.
              * @default fp32
              * @enum {string}
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
              * Optimizer
+             * @description Optimizer.
              * @default adamw
              * @enum {string}
              */
             optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
             /**
              * Fused
+             * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
             /**
              * Lora
-             * @description Rank of the LoRA adapters that are trained; 0 for none.
+             * @description Train LoRA adapters of this rank; 0 trains the model itself.
              * @default 0
              */
             lora: number;
             /**
-             * Attention
-             * @description How transformers computes it; auto is its own choice.
-             * @default auto
-             * @enum {string}
-             */
-            attention: "auto" | "eager" | "sdpa";
-            /**
              * Gradient Checkpointing
+             * @description Recompute activations in the backward pass: less memory, more time.
              * @default false
              */
             gradient_checkpointing: boolean;
             /**
              * Compile
+             * @description Run the model under torch.compile.
              * @default false
              */
             compile: boolean;
             /**
-             * Channels Last
-             * @default false
+             * Attention
+             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @default auto
+             * @enum {string}
              */
-            channels_last: boolean;
+            attention: "auto" | "eager" | "sdpa";
             /**
              * Tf32
+             * @description Use TF32 for fp32 matrix products.
              * @default false
              */
             tf32: boolean;
             /**
-             * Eval Mode
+             * Channels Last
+             * @description Use the NHWC memory format, for image models.
              * @default false
              */
-            eval_mode: boolean;
-            /**
-             * Loss
-             * @default model
-             * @enum {string}
-             */
-            loss: "model" | "mean";
+            channels_last: boolean;
             /**
              * Accumulate
              * @description Batches per optimizer step.
@@ -1341,98 +1910,95 @@ export interface components {
              */
             accumulate: number;
             /**
-             * Seq Len
-             * @description Tokens of a sequence.
-             * @default null
+             * Eval Mode
+             * @description Train in evaluation mode: dropout off, as in the published table.
+             * @default false
              */
-            seq_len: number | null;
+            eval_mode: boolean;
             /**
-             * Image Size
-             * @description Pixels of a side.
-             * @default null
+             * Loss
+             * @description The model's own loss, or the mean of its logits.
+             * @default model
+             * @enum {string}
              */
-            image_size: number | null;
+            loss: "model" | "mean";
             /**
-             * Audio Seconds
-             * @description Seconds of a sound.
-             * @default null
+             * Device
+             * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
+             * @default auto
              */
-            audio_seconds: number | null;
+            device: string;
             /**
-             * Small
-             * @description A few-layer stand-in for the model.
+             * Gpu
+             * @description Predict for this GPU of the catalog.
              * @default null
              */
-            small: boolean | null;
+            gpu: string | null;
+            /**
+             * Memory Gib
+             * @description Limit the memory that the allocator may use, in GiB.
+             * @default null
+             */
+            memory_gib: number | null;
             /**
              * Batch Size
-             * @description The batch size of today.
+             * @description The batch size you train with today.
              * @default 16
              */
             batch_size: number;
             /**
              * Max Batch
-             * @description Look no further than this.
+             * @description Do not try batch sizes above this one.
              * @default null
              */
             max_batch: number | null;
             /**
-             * Memory Gib
-             * @description Cap what the allocator may use, in GiB.
-             * @default null
-             */
-            memory_gib: number | null;
-            /**
              * Margin
-             * @description Part of the memory to leave free.
+             * @description Fraction of the memory to leave free.
              * @default 0.05
              */
             margin: number;
             /**
              * Price Per Hour
-             * @description Dollars; the catalog's if left out.
+             * @description Dollars per GPU hour; defaults to the catalog's price.
              * @default null
              */
             price_per_hour: number | null;
             /**
+             * Try Compile
+             * @description With advice: on a GPU, also run torch.compile, which takes a minute or more.
+             * @default true
+             */
+            try_compile: boolean;
+            /**
              * Hours Per Run
+             * @description Hours that one run takes today.
              * @default 2
              */
             hours_per_run: number;
             /**
              * Runs Per Year
+             * @description Runs per person and year.
              * @default 100
              */
             runs_per_year: number;
             /**
              * People
+             * @description Number of people who train this much.
              * @default 1
              */
             people: number;
-            /**
-             * Fresh
-             * @description Work it out again even if the answer is already there.
-             * @default false
-             */
-            fresh: boolean;
-            /**
-             * Time Limit
-             * @description Seconds the work may take.
-             * @default null
-             */
-            time_limit: number | null;
-            /**
-             * Try Compile
-             * @description Also run torch.compile, where there is a GPU: a minute or more.
-             * @default true
-             */
-            try_compile: boolean;
         };
         /**
          * JobAnswer
-         * @description What the calls about one job answer; ``reused`` says that an earlier job had the answer already.
+         * @description The answer of calls about one job; ``reused`` says that an earlier job already had the answer.
          */
         JobAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "job";
             /**
              * Status
              * @constant
@@ -1444,48 +2010,61 @@ export interface components {
         };
         /**
          * Comparison
-         * @description The same training on every GPU of the catalog, the fastest first.
+         * @description A training predicted for every GPU of the catalog; ``analyses`` omits GPUs on which it does not fit.
          */
         Comparison: {
-            /** Model Name */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "comparison";
+            /**
+             * Model Name
+             * @description The model as the caller named it.
+             */
             model_name: string;
+            /** @description How the model is trained today. */
+            recipe: components["schemas"]["Recipe"];
             /**
              * Source
+             * @description Always ``predicted``, since nobody has every GPU at hand.
              * @enum {string}
              */
             source: "measured" | "predicted";
-            recipe: components["schemas"]["RecipeView"];
+            /**
+             * Gpus
+             * @description Every GPU, the fastest first, those on which it does not fit last.
+             */
+            gpus: components["schemas"]["Contender"][];
             /**
              * Fastest
-             * @description The fastest GPU, if it is so beyond the uncertainty.
+             * @description The fastest GPU; null if several are within the uncertainty.
              */
             fastest: string | null;
             /**
              * Fastest Candidates
-             * @description The GPUs that may be the fastest, the fastest by its prediction first.
+             * @description The GPUs that may be the fastest, in order of predicted speed.
              * @default []
              */
             fastest_candidates: string[];
             /**
              * Cheapest
-             * @description Where a sample costs least, if that is so beyond the uncertainty.
+             * @description The cheapest GPU per sample; null if several are within the uncertainty.
              */
             cheapest: string | null;
             /**
              * Cheapest Candidates
-             * @description The GPUs on which a sample may cost least, the cheapest by its prediction first.
+             * @description The GPUs that may be the cheapest per sample, in order of predicted cost.
              * @default []
              */
             cheapest_candidates: string[];
             /**
              * Unpriced
-             * @description GPUs that could train it and are not considered for cheapest: they have no price.
+             * @description GPUs that fit the training but have no price, so that they are not considered for cheapest.
              * @default []
              */
             unpriced: string[];
-            /** Gpus */
-            gpus: components["schemas"]["Contender"][];
-            request: components["schemas"]["RequestView"];
+            request: components["schemas"]["Request"];
             /** Analyses */
             analyses: {
                 [key: string]: components["schemas"]["Analysis"];
@@ -1493,41 +2072,67 @@ export interface components {
         };
         /**
          * Contender
-         * @description One GPU of a comparison.
+         * @description One GPU and the prediction for it; ``analysis`` is ``None`` if the training does not fit.
          */
         Contender: {
-            /** Gpu */
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog.
+             */
             gpu: string;
-            /** Gpu Name */
+            /**
+             * Gpu Name
+             * @description The GPU's name.
+             */
             gpu_name: string;
-            /** Fits */
+            /**
+             * Fits
+             * @description Whether the training fits at all.
+             */
             fits: boolean;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains.
+             */
             max_batch_size: number | null;
-            /** Max Batch Interval */
+            /**
+             * Max Batch Interval
+             * @description The interval of the predicted maximum.
+             */
             max_batch_interval: [
                 number,
                 number
             ] | null;
-            /** Recommended Batch Size */
+            /**
+             * Recommended Batch Size
+             * @description The batch worth using.
+             */
             recommended_batch_size: number | null;
-            /** Samples Per Second */
+            /**
+             * Samples Per Second
+             * @description Throughput at the batch worth using.
+             */
             samples_per_second: number | null;
             /**
              * Samples Per Second Interval
+             * @description The interval of the predicted throughput at that batch.
              * @default null
              */
             samples_per_second_interval: [
                 number,
                 number
             ] | null;
-            /** Usd Per Million Samples */
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples at the catalog's price.
+             */
             usd_per_million_samples: number | null;
+            /** @description The price of an hour. */
             price: components["schemas"]["Price"] | null;
         };
         /**
          * Headline
-         * @description The numbers of a result that a list shows.
+         * @description The numbers of a result that lists show; some are missing, depending on its kind and version.
          */
         Headline: {
             /** Gpu Name */
@@ -1538,10 +2143,7 @@ export interface components {
             max_batch_size: number | null;
             /** Recommended Batch Size */
             recommended_batch_size: number | null;
-            /**
-             * Recommended Recipe
-             * @default null
-             */
+            /** Recommended Recipe */
             recommended_recipe: string | null;
             /** Speedup */
             speedup: number | null;
@@ -1549,43 +2151,59 @@ export interface components {
             cost_savings_annual: number | null;
             /** Fastest */
             fastest: string | null;
-            /**
-             * Fastest Candidates
-             * @default null
-             */
+            /** Fastest Candidates */
             fastest_candidates: string[] | null;
             /** Cheapest */
             cheapest: string | null;
-            /**
-             * Cheapest Candidates
-             * @default null
-             */
+            /** Cheapest Candidates */
             cheapest_candidates: string[] | null;
         };
         /**
          * JobView
-         * @description A job, whole. ``position`` is its place in line while it waits.
+         * @description A complete job. ``position`` is its place in the queue while it waits.
          *
-         *     ``suggestions`` are changes that were checked to help where the training does not fit, the best first; none if the
-         *     list is empty, and not looked for if it is ``null``.
+         *     ``options`` are the fields of a POST /jobs body that asks the same question, without defaults; ``null`` if another
+         *     version wrote the job and this one cannot read it.
+         *     ``suggestions`` are changes that were checked to fit if the training does not, the best first; an empty list means
+         *     that none was found, ``null`` that none was searched for. ``problem`` is the error, if there is no result.
          */
         JobView: {
+            /**
+             * Target
+             * @description The target: a GPU of the catalog, a device of the server, or ``all``.
+             */
+            target: string;
+            /**
+             * Created At
+             * @description When it was submitted.
+             */
+            created_at: string;
+            /**
+             * Started At
+             * @description When it started.
+             */
+            started_at: string | null;
+            /**
+             * Finished At
+             * @description When it ended.
+             */
+            finished_at: string | null;
+            /** @description The numbers of its result. */
+            headline: components["schemas"]["Headline"] | null;
             /** Id */
             id: string;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
             /**
              * Origin
              * @enum {string}
              */
             origin: "http" | "cli";
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
             /** Model Name */
             model_name: string;
-            /** Target */
-            target: string;
             /**
              * Kind
              * @enum {string}
@@ -1597,20 +2215,24 @@ export interface components {
             sample_words: string | null;
             /** Current Batch Size */
             current_batch_size: number;
-            /** Created At */
-            created_at: string;
-            /** Started At */
-            started_at: string | null;
-            /** Finished At */
-            finished_at: string | null;
             /** Error */
             error: string | null;
             /** Error Kind */
             error_kind: ("usage" | "does_not_fit" | "cannot_predict" | "worker" | "time_limit" | "stopped" | "internal") | null;
-            headline: components["schemas"]["Headline"] | null;
+            /**
+             * Problem
+             * @default null
+             */
+            problem: {
+                [key: string]: unknown;
+            } | null;
             /** Position */
             position: number | null;
-            question: components["schemas"]["QuestionView"];
+            question: components["schemas"]["Question"];
+            /** Options */
+            options: {
+                [key: string]: unknown;
+            } | null;
             /** Versions */
             versions: {
                 [key: string]: string;
@@ -1620,40 +2242,66 @@ export interface components {
              * Suggestions
              * @default null
              */
-            suggestions: components["schemas"]["SuggestionView"][] | null;
+            suggestions: components["schemas"]["Suggestion"][] | null;
             /** Result */
-            result: components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | components["schemas"]["Advice"] | null;
+            result: (components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | components["schemas"]["Advice"]) | null;
         };
         /**
-         * LengthView
-         * @description One length of a sweep. ``lost`` is the part of its throughput that the planned batch costs.
+         * Length
+         * @description One length and its analysis, which is ``None`` if not even a batch of one fits.
+         *
+         *     ``planned_batch`` is the batch of the length to plan for, which the shorter lengths use too.
          */
-        LengthView: {
-            /** Seq Len */
-            seq_len: number;
-            /** Fits */
+        Length: {
+            /**
+             * Fits
+             * @description Whether the training fits at all.
+             */
             fits: boolean;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains.
+             */
             max_batch_size: number | null;
-            /** Max Batch Interval */
+            /**
+             * Max Batch Interval
+             * @description The interval of the predicted maximum.
+             */
             max_batch_interval: [
                 number,
                 number
             ] | null;
-            /** Recommended Batch Size */
+            /**
+             * Recommended Batch Size
+             * @description The batch worth using; null if none keeps the margin.
+             */
             recommended_batch_size: number | null;
-            /** Samples Per Second */
+            /**
+             * Samples Per Second
+             * @description Throughput at the batch worth using.
+             */
             samples_per_second: number | null;
-            /** Tokens Per Second */
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens.
+             */
             tokens_per_second: number | null;
-            /** Planned Samples Per Second */
+            /**
+             * Planned Samples Per Second
+             * @description Throughput at the planned batch.
+             */
             planned_samples_per_second: number | null;
-            /** Lost */
+            /**
+             * Lost
+             * @description The fraction of the throughput that the planned batch loses; ``None`` if unknown.
+             */
             lost: number | null;
+            /** Seq Len */
+            seq_len: number;
         };
         /**
          * Machine
-         * @description Where it was worked out.
+         * @description A host, its processors and its GPUs.
          */
         Machine: {
             /** Host */
@@ -1670,23 +2318,51 @@ export interface components {
             driver: string | null;
         };
         /**
-         * QuestionView
-         * @description What was asked.
+         * Question
+         * @description A request and what to find out about it.
+         *
+         *     ``all_gpus`` asks about every GPU of the catalog, ``seq_lens`` about several sample lengths, ``advise`` about what
+         *     to change; ``try_compile`` allows advice to run torch.compile, which takes a minute or more.
          */
-        QuestionView: {
-            request: components["schemas"]["RequestView"];
-            /** Current Batch Size */
+        Question: {
+            request: components["schemas"]["Request"];
+            /**
+             * Current Batch Size
+             * @default 16
+             */
             current_batch_size: number;
-            /** Max Batch */
+            /**
+             * Max Batch
+             * @default null
+             */
             max_batch: number | null;
-            /** Margin */
+            /**
+             * Margin
+             * @default 0.05
+             */
             margin: number;
-            usage: components["schemas"]["UsageView"];
-            /** Price Per Hour */
+            /**
+             * @default {
+             *       "hours_per_run": 2,
+             *       "runs_per_year": 100,
+             *       "people": 1
+             *     }
+             */
+            usage: components["schemas"]["Usage"];
+            /**
+             * Price Per Hour
+             * @default null
+             */
             price_per_hour: number | null;
-            /** All Gpus */
+            /**
+             * All Gpus
+             * @default false
+             */
             all_gpus: boolean;
-            /** Seq Lens */
+            /**
+             * Seq Lens
+             * @default []
+             */
             seq_lens: number[];
             /**
              * Advise
@@ -1701,36 +2377,73 @@ export interface components {
         };
         /**
          * Sweep
-         * @description The same training at several lengths, the shortest first. The numbers at the top are for ``plan_for``.
+         * @description A training at several lengths, the shortest first; ``analyses`` omits lengths at which not even one sample fits.
+         *
+         *     The length to plan for is the longest that fits: its batch never runs out of memory on shorter samples. The numbers
+         *     at the top of the document are those of that length.
          */
         Sweep: {
-            /** Model Name */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "sweep";
+            /**
+             * Model Name
+             * @description The model as the caller named it.
+             */
             model_name: string;
-            /** Gpu Name */
+            /** @description How the model is trained today. */
+            recipe: components["schemas"]["Recipe"];
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
             gpu_name: string;
             /**
              * Source
+             * @description Whether the numbers were measured or predicted.
              * @enum {string}
              */
             source: "measured" | "predicted";
-            recipe: components["schemas"]["RecipeView"];
+            /**
+             * Plan For
+             * @description The length to plan for: the longest that fits.
+             */
+            plan_for: number;
+            /**
+             * Planned Batch Size
+             * @description The batch size to train with, whatever the length of the samples.
+             */
+            planned_batch_size: number;
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains.
+             */
+            max_batch_size: number;
+            /**
+             * Recommended Batch Size
+             * @description The batch worth using; null if none keeps the margin.
+             */
+            recommended_batch_size: number | null;
+            /**
+             * Speedup
+             * @description Throughput at the recommended batch over that at today's.
+             */
+            speedup: number | null;
+            /**
+             * Lengths
+             * @description Every length, the shortest first.
+             */
+            lengths: components["schemas"]["Length"][];
+            /**
+             * Advice
+             * @description Which length to plan for, and what that costs the shorter ones, in sentences.
+             */
+            advice: string[];
+            request: components["schemas"]["Request"];
             /** Seq Lens */
             seq_lens: number[];
-            /** Plan For */
-            plan_for: number;
-            /** Planned Batch Size */
-            planned_batch_size: number;
-            /** Max Batch Size */
-            max_batch_size: number;
-            /** Recommended Batch Size */
-            recommended_batch_size: number | null;
-            /** Speedup */
-            speedup: number | null;
-            /** Advice */
-            advice: string[];
-            /** Lengths */
-            lengths: components["schemas"]["LengthView"][];
-            request: components["schemas"]["RequestView"];
             /** Analyses */
             analyses: {
                 [key: string]: components["schemas"]["Analysis"];
@@ -1738,12 +2451,24 @@ export interface components {
         };
         /**
          * JobBody
-         * @description The same, with more that may be asked for.
+         * @description A question of any kind: an analysis, a comparison, several lengths or advice. Only ``model_name`` or ``config`` is required.
          */
         JobBody: {
             /**
+             * Fresh
+             * @description Run it again even if the history has the answer.
+             * @default false
+             */
+            fresh: boolean;
+            /**
+             * Time Limit
+             * @description Seconds that the job may take.
+             * @default null
+             */
+            time_limit: number | null;
+            /**
              * Model Name
-             * @description A model of GET /models by its id, a Hugging Face id, or timm:NAME. With config, what to call it. A path or a function of the server's (file.py:function) only where its operator allows code.
+             * @description What to train: a name of the catalog, org/name on Hugging Face, a ./folder with a config.json, timm:NAME, or file.py:function.
              * @default null
              */
             model_name: string | null;
@@ -1757,7 +2482,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description The head to train: causal-lm, sequence-classification, token-classification, question-answering, masked-lm, seq2seq-lm, image-classification, audio-classification, ctc, speech-seq2seq, contrastive, image-text-to-text; else the usual one.
+             * @description The head to train, such as causal-lm; defaults to the model's usual one.
              * @default null
              */
             task: string | null;
@@ -1769,83 +2494,91 @@ export interface components {
             revision: string | null;
             /**
              * Trust Remote Code
-             * @description Run the code that a Hugging Face model brings; only where the operator allows code.
+             * @description Run the code that comes with a Hugging Face model.
              * @default false
              */
             trust_remote_code: boolean;
             /**
-             * Gpu
-             * @description Predict for this GPU of GET /gpus.
+             * Seq Len
+             * @description Tokens per sequence.
              * @default null
              */
-            gpu: string | null;
+            seq_len: number | null;
             /**
-             * Device
-             * @description Measure on this device of the server; auto takes a GPU, or predicts where there is none.
-             * @default auto
+             * Image Size
+             * @description Height and width of an image, in pixels.
+             * @default null
              */
-            device: string;
+            image_size: number | null;
+            /**
+             * Audio Seconds
+             * @description Length of a recording, in seconds.
+             * @default null
+             */
+            audio_seconds: number | null;
+            /**
+             * Small
+             * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
+             * @default null
+             */
+            small: boolean | null;
             /**
              * Precision
+             * @description Autocast precision.
              * @default fp32
              * @enum {string}
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
              * Optimizer
+             * @description Optimizer.
              * @default adamw
              * @enum {string}
              */
             optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
             /**
              * Fused
+             * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
             /**
              * Lora
-             * @description Rank of the LoRA adapters that are trained; 0 for none.
+             * @description Train LoRA adapters of this rank; 0 trains the model itself.
              * @default 0
              */
             lora: number;
             /**
-             * Attention
-             * @description How transformers computes it; auto is its own choice.
-             * @default auto
-             * @enum {string}
-             */
-            attention: "auto" | "eager" | "sdpa";
-            /**
              * Gradient Checkpointing
+             * @description Recompute activations in the backward pass: less memory, more time.
              * @default false
              */
             gradient_checkpointing: boolean;
             /**
              * Compile
+             * @description Run the model under torch.compile.
              * @default false
              */
             compile: boolean;
             /**
-             * Channels Last
-             * @default false
+             * Attention
+             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @default auto
+             * @enum {string}
              */
-            channels_last: boolean;
+            attention: "auto" | "eager" | "sdpa";
             /**
              * Tf32
+             * @description Use TF32 for fp32 matrix products.
              * @default false
              */
             tf32: boolean;
             /**
-             * Eval Mode
+             * Channels Last
+             * @description Use the NHWC memory format, for image models.
              * @default false
              */
-            eval_mode: boolean;
-            /**
-             * Loss
-             * @default model
-             * @enum {string}
-             */
-            loss: "model" | "mean";
+            channels_last: boolean;
             /**
              * Accumulate
              * @description Batches per optimizer step.
@@ -1853,146 +2586,164 @@ export interface components {
              */
             accumulate: number;
             /**
-             * Seq Len
-             * @description Tokens of a sequence.
-             * @default null
+             * Eval Mode
+             * @description Train in evaluation mode: dropout off, as in the published table.
+             * @default false
              */
-            seq_len: number | null;
+            eval_mode: boolean;
             /**
-             * Image Size
-             * @description Pixels of a side.
-             * @default null
+             * Loss
+             * @description The model's own loss, or the mean of its logits.
+             * @default model
+             * @enum {string}
              */
-            image_size: number | null;
+            loss: "model" | "mean";
             /**
-             * Audio Seconds
-             * @description Seconds of a sound.
-             * @default null
+             * Device
+             * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
+             * @default auto
              */
-            audio_seconds: number | null;
+            device: string;
             /**
-             * Small
-             * @description A few-layer stand-in for the model.
+             * Gpu
+             * @description Predict for this GPU of the catalog.
              * @default null
              */
-            small: boolean | null;
+            gpu: string | null;
+            /**
+             * Memory Gib
+             * @description Limit the memory that the allocator may use, in GiB.
+             * @default null
+             */
+            memory_gib: number | null;
             /**
              * Batch Size
-             * @description The batch size of today.
+             * @description The batch size you train with today.
              * @default 16
              */
             batch_size: number;
             /**
              * Max Batch
-             * @description Look no further than this.
+             * @description Do not try batch sizes above this one.
              * @default null
              */
             max_batch: number | null;
             /**
-             * Memory Gib
-             * @description Cap what the allocator may use, in GiB.
-             * @default null
-             */
-            memory_gib: number | null;
-            /**
              * Margin
-             * @description Part of the memory to leave free.
+             * @description Fraction of the memory to leave free.
              * @default 0.05
              */
             margin: number;
             /**
              * Price Per Hour
-             * @description Dollars; the catalog's if left out.
+             * @description Dollars per GPU hour; defaults to the catalog's price.
              * @default null
              */
             price_per_hour: number | null;
             /**
-             * Hours Per Run
-             * @default 2
-             */
-            hours_per_run: number;
-            /**
-             * Runs Per Year
-             * @default 100
-             */
-            runs_per_year: number;
-            /**
-             * People
-             * @default 1
-             */
-            people: number;
-            /**
-             * Fresh
-             * @description Work it out again even if the answer is already there.
-             * @default false
-             */
-            fresh: boolean;
-            /**
-             * Time Limit
-             * @description Seconds the work may take.
-             * @default null
-             */
-            time_limit: number | null;
-            /**
              * All Gpus
-             * @description Predict for every GPU of the catalog and compare them.
+             * @description Predict for every GPU of the catalog, to find the fastest and the cheapest.
              * @default false
              */
             all_gpus: boolean;
             /**
              * Seq Lens
-             * @description Several lengths, each with its largest batch.
+             * @description Several sequence lengths; finds the largest batch of each.
+             * @default []
              */
-            seq_lens?: number[];
+            seq_lens: number[];
             /**
              * Advise
-             * @description Ask what to change: recipes ranked by what they gain.
+             * @description Ask what to change: recipes ranked by gain.
              * @default false
              */
             advise: boolean;
             /**
              * Try Compile
-             * @description With advise: also run torch.compile, where there is a GPU.
+             * @description With advice: on a GPU, also run torch.compile, which takes a minute or more.
              * @default true
              */
             try_compile: boolean;
+            /**
+             * Hours Per Run
+             * @description Hours that one run takes today.
+             * @default 2
+             */
+            hours_per_run: number;
+            /**
+             * Runs Per Year
+             * @description Runs per person and year.
+             * @default 100
+             */
+            runs_per_year: number;
+            /**
+             * People
+             * @description Number of people who train this much.
+             * @default 1
+             */
+            people: number;
         };
         /**
          * JobsAnswer
-         * @description Jobs, the latest first; ``next`` is what to pass as ``before`` to see older ones.
+         * @description Jobs, the latest first; pass ``next`` as ``before`` to get older ones.
          */
         JobsAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "jobs";
             /**
              * Status
              * @constant
              */
             status: "success";
             /** Jobs */
-            jobs: components["schemas"]["JobSummary"][];
+            jobs: components["schemas"]["ListedJob"][];
             /** Next */
             next: string | null;
         };
         /**
-         * JobSummary
-         * @description A job as lists show it. Times are in ISO 8601, UTC. ``kind`` is what its result is, or would have been.
+         * ListedJob
+         * @description A job as lists show it. ``kind`` is the kind of its result, present or not; times are in ISO 8601, UTC.
          */
-        JobSummary: {
+        ListedJob: {
+            /**
+             * Target
+             * @description The target: a GPU of the catalog, a device of the server, or ``all``.
+             */
+            target: string;
+            /**
+             * Created At
+             * @description When it was submitted.
+             */
+            created_at: string;
+            /**
+             * Started At
+             * @description When it started.
+             */
+            started_at: string | null;
+            /**
+             * Finished At
+             * @description When it ended.
+             */
+            finished_at: string | null;
+            /** @description The numbers of its result. */
+            headline: components["schemas"]["Headline"] | null;
             /** Id */
             id: string;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
             /**
              * Origin
              * @enum {string}
              */
             origin: "http" | "cli";
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
             /** Model Name */
             model_name: string;
-            /** Target */
-            target: string;
             /**
              * Kind
              * @enum {string}
@@ -2004,23 +2755,25 @@ export interface components {
             sample_words: string | null;
             /** Current Batch Size */
             current_batch_size: number;
-            /** Created At */
-            created_at: string;
-            /** Started At */
-            started_at: string | null;
-            /** Finished At */
-            finished_at: string | null;
             /** Error */
             error: string | null;
             /** Error Kind */
             error_kind: ("usage" | "does_not_fit" | "cannot_predict" | "worker" | "time_limit" | "stopped" | "internal") | null;
-            headline: components["schemas"]["Headline"] | null;
+            /** Problem */
+            problem: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * EventsAnswer
          * @description The events so far.
          */
         EventsAnswer: {
+            /**
+             * Kind
+             * @constant
+             */
+            kind: "events";
             /**
              * Status
              * @constant
@@ -2036,7 +2789,7 @@ export interface components {
         };
         /**
          * EventView
-         * @description Something that happened to a job.
+         * @description An event of a job.
          *
          *     ``event`` is ``state``, ``stage``, ``trial``, and last ``result``, whose data is the result, or ``error``.
          */
@@ -2268,6 +3021,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GpusAnswer"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    options_options_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OptionsAnswer"];
                 };
             };
             /** @description Bad Request */
@@ -2554,9 +3354,9 @@ export interface operations {
                 state?: ("queued" | "running" | "done" | "failed" | "cancelled" | "interrupted") | null;
                 /** @description Only jobs with all these words in their model, GPU, recipe, state, id or error. */
                 search?: string;
-                /** @description At most so many. */
+                /** @description The most jobs to list. */
                 limit?: number;
-                /** @description Only jobs older than the one of this id. */
+                /** @description Only jobs older than the one with this id. */
                 before?: string | null;
             };
             header?: never;
@@ -2713,7 +3513,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id that POST /jobs gave. */
+                /** @description The id that POST /jobs returned. */
                 job_id: string;
             };
             cookie?: never;
@@ -2781,7 +3581,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id that POST /jobs gave. */
+                /** @description The id that POST /jobs returned. */
                 job_id: string;
             };
             cookie?: never;
@@ -2847,12 +3647,12 @@ export interface operations {
     report_jobs__job_id__report_get: {
         parameters: {
             query?: {
-                /** @description One GPU, or one length, of several. */
+                /** @description Only this GPU of a comparison, or this length of a sweep. */
                 part?: string | null;
             };
             header?: never;
             path: {
-                /** @description The id that POST /jobs gave. */
+                /** @description The id that POST /jobs returned. */
                 job_id: string;
             };
             cookie?: never;
@@ -2923,7 +3723,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The id that POST /jobs gave. */
+                /** @description The id that POST /jobs returned. */
                 job_id: string;
             };
             cookie?: never;

@@ -1,4 +1,4 @@
-// The token that a service may want. It is kept for this tab only.
+// The token that a service may require. It is kept for this tab only.
 const KEY = "memorymark-token";
 
 export interface TokenState {

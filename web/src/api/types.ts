@@ -4,56 +4,54 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type Advice = Schemas["Advice"];
-export type AdviceOption = Schemas["OptionView"];
-export type Code = Schemas["CodeView"];
+export type AdviceOption = Advice["options"][number];
 export type Analysis = Schemas["Analysis"];
-export type Breakdown = Schemas["Breakdown"];
+export type Code = AdviceOption["code"];
 export type Comparison = Schemas["Comparison"];
-export type Contender = Schemas["Contender"];
-export type Gpu = Schemas["GpuView"];
+export type Contender = Comparison["gpus"][number];
+export type Gpu = Schemas["GpusAnswer"]["gpus"][number];
 export type Health = Schemas["Health"];
-export type Job = Schemas["JobView"];
-export type JobAnswer = Schemas["JobAnswer"];
-export type JobEvent = Schemas["EventView"];
-export type JobSummary = Schemas["JobSummary"];
-export type Model = Schemas["ModelView"];
-export type Price = Schemas["Price"];
-export type Question = Schemas["QuestionView"];
-export type Recipe = Schemas["RecipeView"];
-export type Request = Schemas["RequestView"];
-export type Trial = Schemas["Trial"];
-export type Usage = Schemas["UsageView"];
-
-export type Suggestion = Schemas["SuggestionView"];
+export type Job = Schemas["JobAnswer"]["job"] & { problem: Fault | null };
+export type JobEvent = Schemas["EventsAnswer"]["events"][number];
+export type JobSummary = Schemas["JobsAnswer"]["jobs"][number];
+export type Model = Schemas["ModelsAnswer"]["models"][number];
+export type Option = Schemas["OptionsAnswer"]["options"][number];
+export type Recipe = Analysis["recipe"];
 export type Sweep = Schemas["Sweep"];
-export type Task = Schemas["TaskView"];
-export type Result = Analysis | Comparison | Sweep | Advice;
+export type Task = Schemas["ModelsAnswer"]["tasks"][number];
+export type Trial = Analysis["trials"][number];
+export type Breakdown = NonNullable<Trial["breakdown"]>;
 
 export type State = JobSummary["state"];
 export type ErrorKind = NonNullable<JobSummary["error_kind"]>;
 export type Source = Analysis["source"];
 export type SampleUnit = Model["sample_unit"];
-export type Precision = Recipe["precision"];
-export type Optimizer = Recipe["optimizer"];
-export type Attention = NonNullable<Recipe["attention"]>;
-export type Loss = Recipe["loss"];
 
-/** What POST /jobs takes. */
-export type JobBody = Partial<Schemas["JobBody"]>;
+/** Values of options by name, as POST /jobs takes them; null leaves an option out. */
+export type Values = Record<string, unknown>;
 
-/** The same training on every GPU. */
-export function isComparison(result: Result): result is Comparison {
-  return "gpus" in result;
+/** A change to a question that may help; of one that was checked, also how far it carries. */
+export type Suggestion = { label: string; change: Values } & Partial<
+  Pick<Schemas["Suggestion"], "max_batch_size" | "device_bytes" | "total_bytes">
+>;
+
+/** An error as data: the option it is about, and what may be asked instead. */
+export interface Fault {
+  code?: string | null;
+  field?: string | null;
+  suggestions?: Suggestion[] | null;
 }
 
-/** The same training at several lengths. */
-export function isSweep(result: Result): result is Sweep {
-  return "lengths" in result;
-}
+/** The result of a job, told apart by the kind of question. */
+export type Answer =
+  | { kind: "analysis"; result: Analysis }
+  | { kind: "comparison"; result: Comparison }
+  | { kind: "sweep"; result: Sweep }
+  | { kind: "advice"; result: Advice };
 
-/** What to change. */
-export function isAdvice(result: Result): result is Advice {
-  return "verdict" in result;
+/** Null where there is no result. */
+export function answerOf(job: Pick<Job, "kind" | "result">): Answer | null {
+  return job.result && ({ kind: job.kind, result: job.result } as Answer);
 }
 
 export function isFinished(state: State): boolean {

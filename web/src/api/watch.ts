@@ -1,7 +1,8 @@
 // Watches a job to its end: connects again by itself, and goes on after the last event it saw.
-import { API_URL, ApiError, api, authorization, jobPath, refusal } from "./client";
+import { createParser } from "eventsource-parser";
+import { answered, api, service } from "./client";
+import { ApiError } from "./errors";
 import { firstOf } from "./signals";
-import { SseParser } from "./sse";
 import type { JobEvent } from "./types";
 
 export type Connection = "connecting" | "live" | "reconnecting" | "polling";
@@ -53,7 +54,7 @@ export async function watchJob(id: string, watch: Watch): Promise<void> {
   }
 }
 
-/** One connection, to its end. Gives null when there is nothing more to come. */
+/** One connection, to its end. Returns how long to wait before the next one; null when there is nothing more to come. */
 async function stream(
   id: string,
   lastId: number,
@@ -61,30 +62,38 @@ async function stream(
   onEvents: (events: JobEvent[]) => void,
 ): Promise<number | null> {
   const silence = new AbortController();
+  const signal = firstOf(watch.signal, silence.signal);
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
-    const response = await fetch(`${API_URL}${jobPath(id)}/events`, {
-      headers: {
-        Accept: "text/event-stream",
-        ...authorization(),
-        ...(lastId > 0 ? { "Last-Event-ID": String(lastId) } : {}),
-      },
-      cache: "no-store",
-      signal: firstOf(watch.signal, silence.signal),
-    });
-    if (response.status === 204) return null;
-    if (!response.ok || !response.body) throw await refusal(response);
+    const body = await answered<ReadableStream<Uint8Array> | undefined>(
+      service.GET("/jobs/{job_id}/events", {
+        params: { path: { job_id: id } },
+        headers: { Accept: "text/event-stream", ...(lastId > 0 ? { "Last-Event-ID": String(lastId) } : {}) },
+        cache: "no-store",
+        parseAs: "stream",
+        signal,
+        // It lasts for as long as something is said.
+        fetch: (request) => fetch(request),
+      }),
+    );
+    if (!body) return null;
     watch.onConnection("live");
-    const parser = new SseParser();
+    let retryMs = FIRST_WAIT_MS;
+    let arrived: JobEvent[] = [];
+    const parser = createParser({
+      onEvent: ({ data }) => arrived.push(JSON.parse(data) as JobEvent),
+      onRetry: (ms) => (retryMs = ms),
+    });
     const decoder = new TextDecoder();
-    const reader = response.body.getReader();
+    const reader = body.getReader();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return parser.retryMs ?? FIRST_WAIT_MS;
+      if (done) return retryMs;
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      const messages = parser.push(decoder.decode(value, { stream: true }));
-      onEvents(messages.map((message) => JSON.parse(message.data) as JobEvent));
+      parser.feed(decoder.decode(value, { stream: true }));
+      onEvents(arrived);
+      arrived = [];
     }
   } finally {
     clearTimeout(timer);
@@ -93,10 +102,12 @@ async function stream(
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+    const end = () => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
   });
 }

@@ -1,7 +1,7 @@
 import { memo } from "react";
 import { Bar, BarChart, CartesianGrid, ReferenceLine, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
-import { PARTS, isFailed, partsShown, roundTicks, stacked, thinned, type MemoryColumn, type Part } from "../logic/chart-data";
-import { count, short } from "../logic/format";
+import { PARTS, isFailed, partsShown, roundTicks, stacked, thinned, type MemoryColumn, type Part } from "./chart-data";
+import { count, short } from "../shared/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
@@ -14,18 +14,16 @@ const REFUSED = { label: "Exceeds a launch limit", color: "#f5b83d" };
 
 interface MemoryChartProps {
   columns: readonly MemoryColumn[];
-  /** GiB of all there is. */
+  /** GiB that there are. */
   limit: number | null;
-  limitName: string;
   /** While trials still arrive, the legend holds all that may come, so that nothing moves. */
   isGrowing?: boolean;
 }
 
-/** Memory by batch size, stacked by part, against all there is. */
+/** Memory by batch size, stacked by part, against what is available. */
 export const MemoryChart = memo(function MemoryChart({
   columns,
   limit,
-  limitName,
   isGrowing = false,
 }: MemoryChartProps) {
   const shown = thinned(columns, MOST_COLUMNS);
@@ -33,10 +31,10 @@ export const MemoryChart = memo(function MemoryChart({
   const top = Math.max(limit ?? 0, ...shown.map((column) => column.total), 1) * 1.04;
   return (
     <ChartFrame
-      label={describe(columns, limit, limitName)}
-      legend={legendOf(shown, parts, limit, limitName, isGrowing)}
+      label={describe(columns, limit)}
+      legend={legendOf(shown, parts, limit, isGrowing)}
       isEmpty={columns.length === 0}
-      emptyText="A column for each batch size, as soon as it was tried"
+      emptyText="A column for each batch size, as soon as it has been tried"
       table={() => <MemoryTable columns={columns} parts={parts} />}
     >
       <ResponsiveContainer width="100%" height="100%">
@@ -114,7 +112,6 @@ function legendOf(
   columns: readonly MemoryColumn[],
   parts: readonly Part[],
   limit: number | null,
-  limitName: string,
   hasAll: boolean,
 ) {
   const legend: LegendEntry[] = [...parts];
@@ -122,15 +119,15 @@ function legendOf(
   if (hasAll || columns.some((column) => column.failed !== undefined)) legend.push(FAILED);
   if (columns.some((column) => column.refused !== undefined)) legend.push(REFUSED);
   const size = limit === null ? "…" : `${limit.toFixed(1)} GiB`;
-  if (hasAll || limit !== null) legend.push({ label: `${limitName}: ${size}`, color: "#f2f2f2", shape: "line" });
+  if (hasAll || limit !== null) legend.push({ label: `Available: ${size}`, color: "#f2f2f2", shape: "line" });
   return legend;
 }
 
-function describe(columns: readonly MemoryColumn[], limit: number | null, limitName: string): string {
+function describe(columns: readonly MemoryColumn[], limit: number | null): string {
   const fits = columns.filter((column) => !isFailed(column));
   const [first, last] = [fits[0], fits.at(-1)];
   if (!first || !last) return "No batch size fits yet.";
-  const against = limit === null ? "" : ` ${limitName} is ${limit.toFixed(1)} GiB.`;
+  const against = limit === null ? "" : ` ${limit.toFixed(1)} GiB are available.`;
   return `Memory by batch size: from ${first.total.toFixed(1)} GiB at batch ${first.batch} to ${last.total.toFixed(1)} GiB at batch ${last.batch}.${against} The table below has the numbers.`;
 }
 
@@ -139,7 +136,7 @@ function ColumnTip({ column, parts }: { column: MemoryColumn; parts: readonly Pa
     .filter((part) => (column[part.name] ?? 0) > 0)
     .map((part) => ({ label: part.label, color: part.color, value: gib(column[part.name]) }))
     .reverse();
-  const all = column.failed !== undefined ? "Needs at least" : column.refused !== undefined ? "Reached" : "All";
+  const all = column.failed !== undefined ? "Needs at least" : column.refused !== undefined ? "Reached" : "Total";
   const value = gib(column.failed ?? column.total);
   return <ChartTip title={`Batch ${count(column.batch)}`} rows={[...rows, { label: all, value }]} />;
 }
@@ -159,7 +156,7 @@ function MemoryTable({ columns, parts }: { columns: readonly MemoryColumn[]; par
                 {part.label}
               </th>
             ))}
-            <th scope="col">All, GiB</th>
+            <th scope="col">Total, GiB</th>
           </tr>
         </thead>
         <tbody>

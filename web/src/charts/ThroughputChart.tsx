@@ -11,8 +11,8 @@ import {
   XAxis,
   YAxis,
 } from "recharts";
-import { batchTicks, fastBand, roundTicks, thinned, type ThroughputPoint } from "../logic/chart-data";
-import { count, perSecond, short } from "../logic/format";
+import { batchTicks, fastBand, roundTicks, thinned, type ThroughputPoint } from "./chart-data";
+import { count, perSecond, short } from "../shared/format";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
@@ -145,25 +145,25 @@ function legendOf(hasBest: boolean, hasNow: boolean, hasIntervals: boolean): Leg
     ...(hasNow ? [{ label: "Today", color: TODAY }] : []),
     ...(hasBest ? [{ label: "Recommended", color: BEST }] : []),
     { label: "Within 5 % of the best", color: "#12663f" },
-    ...(hasIntervals ? [{ label: "Where the true number should lie", color: INTERVAL }] : []),
+    ...(hasIntervals ? [{ label: "Likely range", color: INTERVAL }] : []),
   ];
 }
 
 function describe(points: readonly ThroughputPoint[], recommended: number | null): string {
   const [first, last] = [points[0], points.at(-1)];
-  if (!first || !last) return "No batch size was timed yet.";
+  if (!first || !last) return "No batch size has been timed yet.";
   const best = recommended === null ? "" : ` Recommended: batch ${recommended}.`;
   return `Samples per second by batch size: from ${perSecond(first.speed)} at batch ${first.batch} to ${perSecond(last.speed)} at batch ${last.batch}.${best} The table below has the numbers.`;
 }
 
 function PointTip({ point }: { point: ThroughputPoint }) {
   const rows = [{ label: "Samples per second", value: perSecond(point.speed), color: LINE }];
-  if (point.between) rows.push({ label: "Between", value: betweenWords(point.between), color: INTERVAL });
+  if (point.between) rows.push({ label: "Likely range", value: rangeWords(point.between), color: INTERVAL });
   return <ChartTip title={`Batch ${count(point.batch)}`} rows={rows} />;
 }
 
-function betweenWords([low, high]: [number, number]): string {
-  return `${perSecond(low)} and ${perSecond(high)}`;
+function rangeWords([low, high]: [number, number]): string {
+  return `${perSecond(low)} to ${perSecond(high)}`;
 }
 
 function ThroughputTable({ points, thrashing }: { points: readonly ThroughputPoint[]; thrashing: readonly number[] }) {
@@ -177,7 +177,7 @@ function ThroughputTable({ points, thrashing }: { points: readonly ThroughputPoi
               Batch
             </th>
             <th scope="col">Samples/s</th>
-            <th scope="col">Should lie between</th>
+            <th scope="col">Likely range</th>
           </tr>
         </thead>
         <tbody>
@@ -188,7 +188,7 @@ function ThroughputTable({ points, thrashing }: { points: readonly ThroughputPoi
                 {thrashing.includes(point.batch) && <span className="text-warn"> thrashing</span>}
               </th>
               <td>{perSecond(point.speed)}</td>
-              <td>{point.between ? betweenWords(point.between) : ""}</td>
+              <td>{point.between ? rangeWords(point.between) : ""}</td>
             </tr>
           ))}
         </tbody>

@@ -1,13 +1,14 @@
 import type { Analysis } from "../api/types";
-import { comparisonRows, incomparableWords } from "../logic/comparison-rows";
-import { link } from "../logic/route";
+import { link } from "../shared/route";
 import { SourceBadge } from "../ui/Badge";
-import { ScrollTable } from "../ui/ScrollTable";
 import { CloseIcon } from "../ui/icons";
+import { ScrollTable } from "../ui/ScrollTable";
+import { comparisonRows, incomparableWords } from "./comparison-rows";
 
 export interface Column {
   id: string;
   name: string;
+  recipe: string;
   analysis: Analysis;
 }
 
@@ -18,7 +19,7 @@ interface SideBySideProps {
 
 /** A column for each result, a row for each number. */
 export function SideBySide({ columns, onRemove }: SideBySideProps) {
-  const rows = comparisonRows(columns.map((column) => column.analysis));
+  const rows = comparisonRows(columns);
   const incomparable = incomparableWords(columns.map((column) => column.analysis));
   const isMixed = new Set(columns.map((column) => column.analysis.source)).size > 1;
   return (
@@ -84,7 +85,7 @@ export function SideBySide({ columns, onRemove }: SideBySideProps) {
         </table>
       </ScrollTable>
       {incomparable && <p className="mt-4 text-sm text-warn">{incomparable}</p>}
-      {isMixed && <p className="mt-4 text-sm text-warn">Measured and predicted numbers stand side by side here.</p>}
+      {isMixed && <p className="mt-4 text-sm text-warn">This table mixes measured and predicted numbers.</p>}
     </div>
   );
 }

@@ -1,18 +1,20 @@
 import { useId } from "react";
-import { configWords, readConfig } from "../logic/config-text";
+import { configWords, readConfig } from "./config-text";
+import type { FieldFault } from "./faults";
+import { FaultText } from "./FaultText";
 
 interface ConfigFieldProps {
   value: string;
   onChange: (value: string) => void;
   /** What is wrong, once the question was asked; a text that is there is judged at once. */
-  error: string | undefined;
+  fault: FieldFault | undefined;
 }
 
 /** Any model, by the content of its config.json. */
-export function ConfigField({ value, onChange, error }: ConfigFieldProps) {
+export function ConfigField({ value, onChange, fault }: ConfigFieldProps) {
   const id = useId();
-  const { config, error: fault } = readConfig(value);
-  const shown = value.trim() === "" ? error : fault;
+  const { config, error } = readConfig(value);
+  const shown = value.trim() !== "" && error ? { text: error, suggestions: [] } : fault;
   return (
     <div>
       <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
@@ -31,9 +33,15 @@ export function ConfigField({ value, onChange, error }: ConfigFieldProps) {
         aria-describedby={`${id}-hint`}
         className={`field block resize-y py-2 font-mono text-xs leading-5 placeholder:text-faint ${shown ? "border-bad" : ""}`}
       />
-      <p id={`${id}-hint`} role="status" className={`mt-1 text-xs ${shown ? "text-bad-ink" : "text-faint"}`}>
-        {shown ?? (config ? `${configWords(config)}. Built with random weights.` : "As transformers writes it.")}
-      </p>
+      <div id={`${id}-hint`} role="status" className={`mt-1 text-xs ${shown ? "text-bad-ink" : "text-faint"}`}>
+        {shown ? (
+          <FaultText fault={shown} />
+        ) : config ? (
+          `${configWords(config)}. Built with random weights.`
+        ) : (
+          "The file that transformers writes."
+        )}
+      </div>
     </div>
   );
 }

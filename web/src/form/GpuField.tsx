@@ -1,31 +1,29 @@
-import { useDraft } from "../hooks/use-draft";
-import { otherDevice, wrongGpu } from "../logic/asked-names";
-import { isMeasured } from "../logic/draft";
-import { exactly, type Option } from "../logic/options";
 import { Combobox } from "../ui/Combobox";
-import { DidYouMean } from "./DidYouMean";
+import { valueNamed, type Entry } from "../ui/entries";
+import type { FieldFault } from "./faults";
+import { FaultText } from "./FaultText";
+import { isMeasured, otherDevice } from "./gpu-names";
+import { useDraft } from "./use-draft";
 
 /** Where it trains. */
-export function GpuField({ options }: { options: readonly Option[] }) {
+export function GpuField({ entries, fault }: { entries: readonly Entry[]; fault: FieldFault | undefined }) {
   const { draft, change } = useDraft();
-  const chosen = exactly(options, draft.gpu)?.value ?? draft.gpu;
-  const wrong = wrongGpu(options, draft.gpu);
-  const choose = (gpu: string) => change({ gpu });
+  const chosen = valueNamed(entries, draft.gpu);
   return (
     <Combobox
       label="GPU"
-      options={options}
+      entries={entries}
       value={draft.gpu}
-      onChange={choose}
+      onChange={(gpu) => change({ gpu })}
       keepsText
       custom={otherDevice}
-      error={wrong && <DidYouMean wrong={wrong} onChoose={choose} />}
+      error={fault && <FaultText fault={fault} />}
       hint={
         !chosen
           ? "\u00a0"
           : isMeasured(chosen)
             ? "Measured: real training steps on the server's GPU."
-            : "Predicted: the server has no such GPU, so nothing runs on one."
+            : "Predicted: the server does not have this GPU."
       }
       nothing={(typed) => `No GPU matches “${typed}”.`}
     />

@@ -1,43 +1,49 @@
 import type { ReactNode } from "react";
-import type { Model } from "../api/types";
-import { useDraft } from "../hooks/use-draft";
-import { otherModel, wrongModel } from "../logic/asked-names";
-import type { DraftErrors } from "../logic/draft";
-import type { Option } from "../logic/options";
 import { Combobox } from "../ui/Combobox";
 import { ConfigField } from "./ConfigField";
-import { DidYouMean } from "./DidYouMean";
+import { without, type Draft } from "./draft";
+import type { FieldFault } from "./faults";
+import { FaultText } from "./FaultText";
+import { otherModel } from "./model-names";
+import { isSampleSize } from "./option";
+import { useDraft } from "./use-draft";
+import type { FormState } from "./use-form-state";
 
 interface ModelFieldProps {
-  options: readonly Option[];
-  /** The model of the catalog that is named, if one is. */
-  known: Model | undefined;
-  errors: DraftErrors;
+  state: FormState;
+  fault: FieldFault | undefined;
 }
 
 /** What is trained: a model by its name, or by its config. */
-export function ModelField({ options, known, errors }: ModelFieldProps) {
-  const { draft, change } = useDraft();
+export function ModelField({ state, fault }: ModelFieldProps) {
+  const { draft, update, change } = useDraft();
+  const { models: entries, model: known, situation } = state;
   // Sizes, heads and revisions are the model's: another model has others.
-  const forget = { sampleSize: "", sampleUnit: "", task: "", revision: "" } as const;
+  const isModels = (name: string) =>
+    ["task", "revision"].includes(name) || situation.options.some((option) => option.name === name && isSampleSize(option));
+  const changeModel = (changes: Partial<Draft>) => update((before) => ({ ...without(before, isModels), ...changes }));
   return (
     <div className="relative">
-      <SwitchButton onClick={() => change({ isPasted: !draft.isPasted, ...forget })}>
+      <SwitchButton onClick={() => changeModel({ isPasted: !draft.isPasted })}>
         {draft.isPasted ? "Choose by name" : "Paste a config.json"}
       </SwitchButton>
       {draft.isPasted ? (
-        <ConfigField
-          value={draft.configText}
-          onChange={(configText) => change({ configText })}
-          error={errors.configText}
-        />
+        <ConfigField value={draft.configText} onChange={(configText) => change({ configText })} fault={fault} />
       ) : (
-        <NameField
-          options={options}
-          known={known}
+        <Combobox
+          label="Model"
+          entries={entries}
           value={draft.model}
-          error={errors.model}
-          onChange={(model) => change({ model, ...forget })}
+          onChange={(model) => changeModel({ model })}
+          keepsText
+          placeholder="A name or a Hugging Face id"
+          custom={otherModel}
+          error={fault && <FaultText fault={fault} />}
+          hint={
+            known?.description ??
+            (draft.model && entries.length > 0 ? "Built from its config, with random weights." : "\u00a0")
+          }
+          nothing={(typed) => `No model in the catalog matches “${typed}”. A Hugging Face id looks like org/name.`}
         />
       )}
     </div>
@@ -54,33 +60,5 @@ function SwitchButton({ onClick, children }: { onClick: () => void; children: Re
     >
       {children}
     </button>
-  );
-}
-
-interface NameFieldProps {
-  options: readonly Option[];
-  known: Model | undefined;
-  value: string;
-  error: string | undefined;
-  onChange: (model: string) => void;
-}
-
-function NameField({ options, known, value, error, onChange }: NameFieldProps) {
-  const wrong = wrongModel(options, value);
-  return (
-    <Combobox
-      label="Model"
-      options={options}
-      value={value}
-      onChange={onChange}
-      keepsText
-      placeholder="A name or a Hugging Face id"
-      custom={otherModel}
-      error={wrong ? <DidYouMean wrong={wrong} onChoose={onChange} /> : error}
-      hint={
-        known?.description ?? (value && options.length > 0 ? "Built from its config, with random weights." : "\u00a0")
-      }
-      nothing={(typed) => `No model of the catalog matches “${typed}”. A Hugging Face id looks like org/name.`}
-    />
   );
 }

@@ -1,62 +1,46 @@
-import { useEffect, useRef, useState } from "react";
-import { useGpus, useHealth, useModels, useSubmit, useTasks } from "../hooks/queries";
-import { useDraft } from "../hooks/use-draft";
-import { gpuOptions, knownModel, modelOptions, named, wrongGpu, wrongModel } from "../logic/asked-names";
-import { adviseBody, allGpusBody, defaultGpu, draftBody, draftErrors, FIRST_DRAFT, type DraftErrors } from "../logic/draft";
-import { askProblem } from "../logic/problems";
-import { sampleShape } from "../logic/sample";
+import { useEffect, useRef, useState, type RefObject } from "react";
+import { useGpus, useHealth } from "../api/queries";
+import type { Suggestion } from "../api/types";
 import { Button } from "../ui/Button";
 import { ErrorBox } from "../ui/ErrorBox";
-import { NumberField } from "../ui/fields";
+import type { Ask } from "./asking";
+import { FIRST_DRAFT, withValues } from "./draft";
+import { defaultGpu } from "./gpu-names";
 import { GpuField } from "./GpuField";
+import { MainFields } from "./MainFields";
 import { ModelField } from "./ModelField";
-import { FURTHER_FIELDS, MoreOptions } from "./MoreOptions";
-import { RecipeFields } from "./RecipeFields";
+import { holdsFault, MoreOptions } from "./MoreOptions";
+import { useAsking } from "./use-asking";
+import { useDraft } from "./use-draft";
+import { useFormState } from "./use-form-state";
 
-/** What can be asked about what the form holds. */
-type Ask = "analysis" | "advice" | "gpus";
-const WORDS = { analysis: "Analyze Memory Usage", advice: "What should I change?", gpus: "Compare All GPUs" };
-const BODIES = { analysis: draftBody, advice: adviseBody, gpus: allGpusBody };
+const WORDS: Record<Ask, string> = {
+  analysis: "Analyze Memory Usage",
+  advice: "What should I change?",
+  gpus: "Compare All GPUs",
+};
 
 /** The question: which model, on which GPU, trained how, and with what batch size today. */
 export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean }) {
-  const { draft, change, settle } = useDraft();
-  const { data: models = [] } = useModels();
-  const { data: gpus = [] } = useGpus();
-  const { data: health } = useHealth();
-  const { data: tasks = [] } = useTasks();
-  const submit = useSubmit();
-  const [asked, setAsked] = useState<Ask | null>(null);
+  const { draft, update } = useDraft();
   const [attempts, setAttempts] = useState(0);
   const [isMoreOpen, setMoreOpen] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   useDefaultGpu();
   useFirstWrongField(form, attempts);
-  const modelChoices = modelOptions(models);
-  const gpuChoices = gpuOptions(gpus, health);
-  const model = draft.isPasted ? undefined : knownModel(models, draft.model);
-  const shape = sampleShape(draft, model, tasks);
-  const errorsFor = (what: Ask): DraftErrors => ({
-    ...draftErrors(draft, shape, what !== "analysis"),
-    ...(draft.isPasted || !wrongModel(modelChoices, draft.model) ? {} : { model: "Nothing is called so." }),
-    ...(what === "gpus" || !wrongGpu(gpuChoices, draft.gpu) ? {} : { gpu: "No GPU is called so." }),
-  });
-  const errors = asked ? errorsFor(asked) : {};
-
-  const ask = (what: Ask) => {
-    settle();
-    setAsked(what);
-    const wrong = errorsFor(what);
-    if (Object.keys(wrong).length === 0) {
-      submit.mutate(BODIES[what](named(draft, modelChoices, gpuChoices), shape));
-      return;
-    }
-    if (FURTHER_FIELDS.some((field) => field in wrong)) setMoreOpen(true);
+  const state = useFormState(isForAllGpus);
+  const { situation, shape, isReady } = state;
+  const { ask, pending, faults, problem, suggestions, reset } = useAsking(state, (wrong) => {
+    if (holdsFault(situation, wrong)) setMoreOpen(true);
     setAttempts((before) => before + 1);
-  };
-  const words = (what: Ask) => (submit.isPending && asked === what ? "Asking…" : WORDS[what]);
+  });
+  const isBusy = pending !== null || !isReady;
   const main = isForAllGpus ? "gpus" : "analysis";
-
+  const words = (what: Ask) => (pending === what ? "Asking…" : WORDS[what]);
+  const apply = ({ change }: Suggestion) => {
+    reset();
+    update((before) => withValues(before, change));
+  };
   return (
     <form
       ref={form}
@@ -65,56 +49,65 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
       className="card space-y-5 self-start p-5 sm:p-6"
       onSubmit={(event) => {
         event.preventDefault();
-        ask(main);
+        if (!isBusy) ask(main);
       }}
     >
-      <ModelField options={modelChoices} known={model} errors={errors} />
-      {!isForAllGpus && <GpuField options={gpuChoices} />}
-      <RecipeFields shape={shape} errors={errors} isForAllGpus={isForAllGpus} />
-      <NumberField
-        label="Your batch size today"
-        unit="samples"
-        value={draft.batchSize}
-        error={errors.batchSize}
-        onChange={(batchSize) => change({ batchSize })}
-      />
+      <div data-field="model_name">
+        <ModelField state={state} fault={faults[draft.isPasted ? "config" : "model_name"]} />
+      </div>
+      {!isForAllGpus && (
+        <div data-field="gpu">
+          <GpuField entries={state.gpus} fault={faults["gpu"]} />
+        </div>
+      )}
+      {isReady ? <MainFields situation={situation} shape={shape} faults={faults} /> : <div className="skeleton h-84" />}
       <MoreOptions
-        model={model}
-        shape={shape}
-        errors={errors}
+        model={state.model}
+        situation={situation}
+        faults={faults}
         isOpen={isMoreOpen}
         onOpenChange={setMoreOpen}
-        isForAllGpus={isForAllGpus}
       />
       {/* The form is longer than a screen; its button, and what came of pressing it, are always in sight. */}
-      <div className="sticky bottom-0 z-10 -mx-5 -my-3 space-y-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
-        {submit.isError && (
+      <div className="sticky bottom-0 z-10 -mx-5 -mt-3 mb-0 space-y-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
+        {problem && (
           <div className="max-h-[50dvh] overflow-y-auto">
-            <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />
+            <ErrorBox problem={problem} onDismiss={reset}>
+              {suggestions.length > 0 &&
+                suggestions.map((suggestion) => (
+                  <Button key={suggestion.label} onClick={() => apply(suggestion)}>
+                    {suggestion.label}
+                  </Button>
+                ))}
+            </ErrorBox>
           </div>
         )}
-        <Button look="primary" isLarge type="submit" disabled={submit.isPending} className="w-full">
+        <Button look="primary" isLarge type="submit" disabled={isBusy} className="w-full">
           {words(main)}
         </Button>
       </div>
       {!isForAllGpus && (
-        <Button disabled={submit.isPending} onClick={() => ask("advice")} className="min-h-12 w-full">
+        <Button disabled={isBusy} onClick={() => ask("advice")} className="min-h-12 w-full">
           {words("advice")}
         </Button>
       )}
-      <p className="-mt-2 text-center">
-        <button
-          type="button"
-          onClick={() => {
-            setAsked(null);
-            change(FIRST_DRAFT);
-          }}
-          className="min-h-7 rounded px-1 text-xs text-soft underline hover:text-ink"
-        >
-          Start over
-        </button>
-      </p>
+      <StartOver
+        onClick={() => {
+          reset();
+          update(() => FIRST_DRAFT);
+        }}
+      />
     </form>
+  );
+}
+
+function StartOver({ onClick }: { onClick: () => void }) {
+  return (
+    <p className="-mt-2 text-center">
+      <button type="button" onClick={onClick} className="min-h-7 rounded px-1 text-xs text-soft underline hover:text-ink">
+        Start over
+      </button>
+    </p>
   );
 }
 
@@ -129,11 +122,12 @@ function useDefaultGpu(): void {
 }
 
 /** Takes whoever asked something wrong to the first field that says why. */
-function useFirstWrongField(form: { readonly current: HTMLFormElement | null }, attempts: number): void {
+function useFirstWrongField(form: RefObject<HTMLFormElement | null>, attempts: number): void {
   useEffect(() => {
     if (attempts === 0) return;
+    const wrong = "[aria-invalid=true], [data-invalid=true]";
     // Further options that hold a wrong field open first.
-    const frame = requestAnimationFrame(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+    const frame = requestAnimationFrame(() => form.current?.querySelector<HTMLElement>(wrong)?.focus());
     return () => cancelAnimationFrame(frame);
   }, [form, attempts]);
 }

@@ -1,19 +1,19 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
-import { exactly, grouped, matching, type Option } from "../logic/options";
 import { afterPress } from "./after-press";
+import { exactly, grouped, matching, type Entry } from "./entries";
 import { CheckIcon, ChevronIcon } from "./icons";
 
 interface ComboboxProps {
   label: string;
-  options: readonly Option[];
+  entries: readonly Entry[];
   value: string;
   onChange: (value: string) => void;
   placeholder?: string;
   hint?: ReactNode;
   /** What is wrong with the value; stands in place of the hint. */
   error?: ReactNode;
-  /** What was typed as an option of its own, where it may be one. */
-  custom?: (typed: string) => Option | null;
+  /** What was typed as an entry of its own, where it may be one. */
+  custom?: (typed: string) => Entry | null;
   /** Whether what was typed is the value when the field is left, chosen from the list or not. */
   keepsText?: boolean;
   /** What to say when nothing matches what was typed. */
@@ -23,7 +23,7 @@ interface ComboboxProps {
 /** One of many, found by typing. */
 export function Combobox({
   label,
-  options,
+  entries,
   value,
   onChange,
   placeholder,
@@ -40,8 +40,8 @@ export function Combobox({
   const root = useRef<HTMLDivElement>(null);
   const input = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  const chosen = exactly(options, value) ?? custom?.(value) ?? undefined;
-  const shown = withCustom(matching(options, typed ?? ""), custom?.((typed ?? "").trim()) ?? null);
+  const chosen = exactly(entries, value) ?? custom?.(value) ?? undefined;
+  const shown = withCustom(matching(entries, typed ?? ""), custom?.((typed ?? "").trim()) ?? null);
 
   useEffect(() => {
     if (isOpen) list.current?.querySelector("[data-active=true]")?.scrollIntoView({ block: "nearest" });
@@ -58,8 +58,8 @@ export function Combobox({
     setOpen(false);
     setTyped(null);
   };
-  const choose = (option: Option | undefined) => {
-    if (option) onChange(option.value);
+  const choose = (entry: Entry | undefined) => {
+    if (entry) onChange(entry.value);
     close();
   };
   /** The field is left: what stands in it is what is meant. */
@@ -67,7 +67,7 @@ export function Combobox({
     setOpen(false);
     if (typed === null) return;
     afterPress(() => {
-      const meant = exactly(options, typed)?.value ?? typed.trim();
+      const meant = exactly(entries, typed)?.value ?? typed.trim();
       if (keepsText && meant !== value) onChange(meant);
       setTyped(null);
     });
@@ -150,15 +150,15 @@ export function Combobox({
                   <div aria-hidden="true" className="px-3 pt-2 pb-1 text-xs font-medium text-faint">
                     {group}
                   </div>
-                  {members.map((option) => (
-                    <ComboboxOption
-                      key={option.value}
-                      id={`${id}-${option.value}`}
-                      option={option}
-                      isActive={option === shown[active]}
-                      isChosen={option === chosen}
-                      onChoose={() => choose(option)}
-                      onHover={() => setActive(shown.indexOf(option))}
+                  {members.map((entry) => (
+                    <ComboboxEntry
+                      key={entry.value}
+                      id={`${id}-${entry.value}`}
+                      entry={entry}
+                      isActive={entry === shown[active]}
+                      isChosen={entry === chosen}
+                      onChoose={() => choose(entry)}
+                      onHover={() => setActive(shown.indexOf(entry))}
                     />
                   ))}
                 </div>
@@ -171,16 +171,16 @@ export function Combobox({
   );
 }
 
-interface ComboboxOptionProps {
+interface ComboboxEntryProps {
   id: string;
-  option: Option;
+  entry: Entry;
   isActive: boolean;
   isChosen: boolean;
   onChoose: () => void;
   onHover: () => void;
 }
 
-function ComboboxOption({ id, option, isActive, isChosen, onChoose, onHover }: ComboboxOptionProps) {
+function ComboboxEntry({ id, entry, isActive, isChosen, onChoose, onHover }: ComboboxEntryProps) {
   return (
     <div
       id={id}
@@ -195,17 +195,17 @@ function ComboboxOption({ id, option, isActive, isChosen, onChoose, onHover }: C
       className="flex min-h-10 cursor-pointer items-center gap-3 rounded-md px-3 py-1.5 text-sm data-[active=true]:bg-raised"
     >
       <span className="min-w-0 grow">
-        <span className={isChosen ? "text-accent" : ""}>{option.label}</span>
-        {option.note && <span className="block truncate text-xs text-faint">{option.note}</span>}
+        <span className={isChosen ? "text-accent" : ""}>{entry.label}</span>
+        {entry.note && <span className="block truncate text-xs text-faint">{entry.note}</span>}
       </span>
-      {option.detail && <span className="shrink-0 text-xs text-soft tabular-nums">{option.detail}</span>}
+      {entry.detail && <span className="shrink-0 text-xs text-soft tabular-nums">{entry.detail}</span>}
       <CheckIcon className={`size-4 shrink-0 text-accent ${isChosen ? "" : "invisible"}`} />
     </div>
   );
 }
 
 /** The typed one comes last, unless it is there already. */
-function withCustom(options: Option[], typed: Option | null): Option[] {
-  const isKnown = options.some((option) => option.value === typed?.value || option.note === typed?.value);
-  return typed && !isKnown ? [...options, typed] : options;
+function withCustom(entries: Entry[], typed: Entry | null): Entry[] {
+  const isKnown = entries.some((entry) => entry.value === typed?.value || entry.note === typed?.value);
+  return typed && !isKnown ? [...entries, typed] : entries;
 }

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { Problem } from "../logic/problems";
+import type { Problem } from "../shared/problems";
 import { CloseIcon, WarningIcon } from "./icons";
 
 interface ErrorBoxProps {

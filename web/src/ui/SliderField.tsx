@@ -1,7 +1,7 @@
 import * as RadixSlider from "@radix-ui/react-slider";
 import { useId, useState } from "react";
-import { short } from "../logic/format";
-import { fromPosition, POSITIONS, toPosition } from "../logic/slider-scale";
+import { short } from "../shared/format";
+import { fromPosition, POSITIONS, toPosition } from "./slider-scale";
 
 interface SliderFieldProps {
   label: string;

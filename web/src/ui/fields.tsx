@@ -8,6 +8,8 @@ import { CheckIcon, ChevronIcon } from "./icons";
 interface FieldProps {
   label: string;
   hint?: ReactNode;
+  /** What is wrong with the value; stands in place of the hint. */
+  error?: ReactNode;
 }
 
 function Label({ htmlFor, id, children }: { htmlFor?: string; id?: string; children: ReactNode }) {
@@ -18,12 +20,22 @@ function Label({ htmlFor, id, children }: { htmlFor?: string; id?: string; child
   );
 }
 
+/** What there is to say of a field, below it. */
+function Hint({ id, hint, error }: { id: string; hint?: ReactNode; error?: ReactNode }) {
+  if (!error && !hint) return null;
+  return (
+    <div id={id} className={`mt-1 text-xs ${error ? "text-bad-ink" : "text-faint"}`}>
+      {error ?? hint}
+    </div>
+  );
+}
+
 interface TextFieldProps extends FieldProps {
   value: string;
   onChange: (value: string) => void;
-  error?: string;
   unit?: string;
   placeholder?: string;
+  disabled?: boolean;
 }
 
 interface NumberFieldProps extends TextFieldProps {
@@ -45,7 +57,7 @@ interface TypedFieldProps extends TextFieldProps {
   inputMode: "decimal" | "text";
 }
 
-function TypedField({ label, hint, value, onChange, error, unit, placeholder, inputMode }: TypedFieldProps) {
+function TypedField({ label, hint, error, unit, onChange, ...input }: TypedFieldProps) {
   const id = useId();
   const hintId = `${id}-hint`;
   return (
@@ -54,12 +66,10 @@ function TypedField({ label, hint, value, onChange, error, unit, placeholder, in
       <div className="relative">
         <input
           id={id}
-          inputMode={inputMode}
           autoComplete="off"
           autoCapitalize="off"
           spellCheck={false}
-          value={value}
-          placeholder={placeholder}
+          {...input}
           onChange={(event) => onChange(event.target.value)}
           aria-invalid={error ? true : undefined}
           aria-describedby={error || hint ? hintId : undefined}
@@ -74,16 +84,12 @@ function TypedField({ label, hint, value, onChange, error, unit, placeholder, in
           </span>
         )}
       </div>
-      {(error || hint) && (
-        <p id={hintId} className={`mt-1 text-xs ${error ? "text-bad-ink" : "text-faint"}`}>
-          {error ?? hint}
-        </p>
-      )}
+      <Hint id={hintId} hint={hint} error={error} />
     </div>
   );
 }
 
-interface Choice<T extends string> {
+export interface Choice<T extends string> {
   value: T;
   label: string;
   hint?: string;
@@ -93,10 +99,11 @@ interface ChoiceFieldProps<T extends string> extends FieldProps {
   value: T;
   choices: readonly Choice<T>[];
   onChange: (value: T) => void;
+  disabled?: boolean;
 }
 
 /** One of a few, all in sight. */
-export function SegmentField<T extends string>({ label, value, choices, onChange }: ChoiceFieldProps<T>) {
+export function SegmentField<T extends string>({ label, hint, error, value, choices, onChange, disabled }: ChoiceFieldProps<T>) {
   const id = useId();
   return (
     <div>
@@ -107,13 +114,16 @@ export function SegmentField<T extends string>({ label, value, choices, onChange
         type="single"
         value={value}
         onValueChange={(chosen) => chosen && onChange(chosen as T)}
+        disabled={disabled}
         aria-labelledby={id}
+        aria-describedby={error || hint ? `${id}-hint` : undefined}
         className="grid auto-cols-fr grid-flow-col gap-1 rounded-lg border border-edge bg-field p-1"
       >
         {choices.map((choice) => (
           <RadixToggleGroup.Item
             key={choice.value}
             value={choice.value}
+            data-invalid={(Boolean(error) && choice.value === value) || undefined}
             className="flex min-h-9 flex-wrap items-center justify-center gap-x-1.5 rounded-md px-1 text-sm leading-tight text-soft transition-colors hover:text-ink data-[state=on]:bg-raised data-[state=on]:font-medium data-[state=on]:text-accent"
           >
             {choice.label}
@@ -121,19 +131,27 @@ export function SegmentField<T extends string>({ label, value, choices, onChange
           </RadixToggleGroup.Item>
         ))}
       </RadixToggleGroup.Root>
+      <Hint id={`${id}-hint`} hint={hint} error={error} />
     </div>
   );
 }
 
 /** One of several, behind a button. */
-export function SelectField<T extends string>({ label, value, choices, onChange }: ChoiceFieldProps<T>) {
+export function SelectField<T extends string>({ label, hint, error, value, choices, onChange, disabled }: ChoiceFieldProps<T>) {
   const id = useId();
   return (
     <div>
       <Label htmlFor={id}>{label}</Label>
-      <RadixSelect.Root value={value} onValueChange={(chosen) => onChange(chosen as T)}>
-        <RadixSelect.Trigger id={id} className="field flex items-center justify-between gap-2 text-left">
-          <RadixSelect.Value />
+      <RadixSelect.Root value={value} onValueChange={(chosen) => onChange(chosen as T)} disabled={disabled}>
+        <RadixSelect.Trigger
+          id={id}
+          aria-invalid={error ? true : undefined}
+          aria-describedby={error || hint ? `${id}-hint` : undefined}
+          className={`field flex items-center justify-between gap-2 text-left disabled:opacity-50 ${error ? "border-bad" : ""}`}
+        >
+          <span className="truncate">
+            <RadixSelect.Value />
+          </span>
           <RadixSelect.Icon>
             <ChevronIcon className="size-4 text-faint" />
           </RadixSelect.Icon>
@@ -161,6 +179,7 @@ export function SelectField<T extends string>({ label, value, choices, onChange 
           </RadixSelect.Content>
         </RadixSelect.Portal>
       </RadixSelect.Root>
+      <Hint id={`${id}-hint`} hint={hint} error={error} />
     </div>
   );
 }
@@ -171,7 +190,7 @@ interface SwitchFieldProps extends FieldProps {
   disabled?: boolean;
 }
 
-export function SwitchField({ label, hint, checked, onChange, disabled }: SwitchFieldProps) {
+export function SwitchField({ label, hint, error, checked, onChange, disabled }: SwitchFieldProps) {
   const id = useId();
   return (
     <div className="flex items-start justify-between gap-4">
@@ -179,10 +198,10 @@ export function SwitchField({ label, hint, checked, onChange, disabled }: Switch
         <label htmlFor={id} className="text-sm font-medium">
           {label}
         </label>
-        {hint && (
-          <p id={`${id}-hint`} className="text-xs text-faint">
-            {hint}
-          </p>
+        {(error || hint) && (
+          <div id={`${id}-hint`} className={`text-xs ${error ? "text-bad-ink" : "text-faint"}`}>
+            {error ?? hint}
+          </div>
         )}
       </div>
       <RadixSwitch.Root
@@ -190,7 +209,8 @@ export function SwitchField({ label, hint, checked, onChange, disabled }: Switch
         checked={checked}
         onCheckedChange={onChange}
         disabled={disabled}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-invalid={error ? true : undefined}
+        aria-describedby={error || hint ? `${id}-hint` : undefined}
         className="relative h-6 w-11 shrink-0 rounded-full border border-edge bg-field transition-colors data-[state=checked]:border-accent data-[state=checked]:bg-accent disabled:opacity-50"
       >
         <RadixSwitch.Thumb className="block size-4 translate-x-1 rounded-full bg-soft transition-transform data-[state=checked]:translate-x-[1.375rem] data-[state=checked]:bg-black" />

@@ -1,0 +1,81 @@
+"""Finds what to change: predicts recipes, then runs the best few if the GPU is in this machine."""
+
+from __future__ import annotations
+
+import time
+
+from memorymark.advice.compiling import Compiling
+from memorymark.advice.confirming import Confirming
+from memorymark.advice.inquiry import Inquiry, speed
+from memorymark.advice.screening import Screening
+from memorymark.engine.analyze import price_of
+from memorymark.engine.site import Site
+from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerLostError
+from memorymark.events import OnEvent
+from memorymark.question.question import Question
+from memorymark.results.advice import Advice
+from memorymark.results.option import Option
+from memorymark.results.trial import Trial
+from memorymark.units import format_bytes
+
+
+def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
+    """Returns the advice for a training; ``site`` is where steps are predicted and run."""
+    inquiry, start = Inquiry(question, site, on_event), time.perf_counter()
+    screening, confirming = Screening(inquiry), Confirming(inquiry)
+    try:
+        now, options = screening.options()
+        screened = time.perf_counter()
+        measured = now if now and now.source == "measured" else None
+        if inquiry.gpu is not None:
+            now, measured, options = confirming.confirm(now, options)
+            if now is None and not options:
+                _, _, options = confirming.confirm(None, screening.smaller())
+        inquiry.close()  # compile in a fresh process, as a script would
+        options += Compiling(inquiry, confirming).options(options)
+    finally:
+        inquiry.close()
+    options = [option for option in options if not _loses(inquiry, option, now, measured)]
+    if now is None and not options:
+        raise _nothing_fits(inquiry)
+    done = time.perf_counter()
+    return Advice(
+        request=question.request,
+        info=inquiry.info,
+        current_batch_size=question.current_batch_size,
+        options=tuple(options),
+        refused=tuple(inquiry.refused),
+        faults=tuple(inquiry.faults),
+        predicted=now if now and now.source == "predicted" else None,
+        measured=measured,
+        margin=question.margin,
+        usage=question.usage,
+        price=price_of(question, inquiry.info),
+        seconds={"screen": screened - start, "confirm": done - screened, "total": done - start},
+    )
+
+
+def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial | None) -> bool:
+    """Tells whether an option is slower than today's training; if so, records why it is refused."""
+    today, then = (measured, option.measured) if measured and option.measured else (now, option.predicted)
+    if today is None or then is None or speed(then) >= speed(today):
+        return False
+    percent = 100 * (1 - speed(then) / speed(today))
+    memory = format_bytes(inquiry.info.held_bytes(then))
+    inquiry.refuse(option.changes, f"loses {percent:.0f} %, {then.source}; batch {then.batch_size} takes {memory}.")
+    return True
+
+
+def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
+    if inquiry.faults:  # one of them might have fitted
+        first = inquiry.faults[0]
+        return WorkerLostError(f"nothing was found to fit, but {first.title} could not be checked: {first.reason}")
+    name, capacity = inquiry.question.request.entry.name, format_bytes(inquiry.info.target_bytes)
+    tried = [one for one in inquiry.refused if one.does_not_fit]
+    last = (tried or inquiry.refused)[-1]  # the largest change of all
+    return DoesNotFitError(
+        f"none of the {len(inquiry.refused)} changes tried makes {name} fit {capacity}: even with {last.title} it "
+        f"{last.why.removesuffix('.')}",
+        hint="take a larger GPU; 4-bit weights, as in QLoRA, are not supported yet",
+        info=inquiry.info,
+    )

@@ -1,0 +1,1 @@
+"""Checks on values before they become part of a question."""

@@ -1,0 +1,76 @@
+"""The allocations and frees of one step, and what was alive at the peak. Pure: any device can write a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal
+
+from memorymark.results.trial import Breakdown
+
+Phase = Literal["forward", "backward", "optimizer"]
+Owner = Literal["weights", "gradients", "optimizer_state"]
+
+
+@dataclass
+class Trace:
+    """The allocations and frees of one step.
+
+    ``before`` holds the blocks alive when it began, ``events`` the blocks allocated (positive bytes) and freed
+    (negative), and ``marks`` the number of events at the end of each phase. A key names a block while it lives.
+    """
+
+    before: dict[Hashable, int] = field(default_factory=dict)
+    events: list[tuple[Hashable, int]] = field(default_factory=list)
+    marks: list[tuple[Phase, int]] = field(default_factory=list)
+
+
+def peak_breakdown(trace: Trace, owners: Mapping[Hashable, Owner], peak_allocated_bytes: int) -> Breakdown:
+    """Splits the memory at the peak into weights, gradients, optimizer state, activations and temporaries.
+
+    ``owners`` maps each lasting block to its owner at the end of the last backward pass. A block that a forward pass
+    made and left alive for the backward pass is an activation. Everything else is a temporary, as are the bytes by
+    which the allocator's count exceeds the trace's, because it rounds up.
+    """
+    kept = _kept_by_forward(trace)
+    owned = {block: owners[block[0]] for block in _alive_after(trace, _end_of_backward(trace)) if block[0] in owners}
+    sizes = dict.fromkeys(("weights", "gradients", "optimizer_state", "activations", "temporaries"), 0)
+    for block, size in _alive_after(trace, _events_until_peak(trace)).items():
+        sizes[owned.get(block) or ("activations" if block in kept else "temporaries")] += size
+    sizes["temporaries"] += peak_allocated_bytes - sum(sizes.values())
+    return Breakdown(**{f"{part}_bytes": size for part, size in sizes.items()})
+
+
+Block = tuple[Hashable, int]
+"""A key and the index of the event that made it (-1: before the step): keys are reused, blocks are not."""
+
+
+def _alive_after(trace: Trace, num_events: int) -> dict[Block, int]:
+    alive = {key: (-1, size) for key, size in trace.before.items()}
+    for index, (key, size) in enumerate(trace.events[:num_events]):
+        if size > 0:
+            alive[key] = (index, size)
+        else:
+            alive.pop(key, None)
+    return {(key, born): size for key, (born, size) in alive.items()}
+
+
+def _events_until_peak(trace: Trace) -> int:
+    running = list(accumulate((size for _, size in trace.events), initial=0))
+    return max(range(len(running)), key=running.__getitem__)
+
+
+def _end_of_backward(trace: Trace) -> int:
+    return max((end for phase, end in trace.marks if phase == "backward"), default=len(trace.events))
+
+
+def _kept_by_forward(trace: Trace) -> set[Block]:
+    """Blocks that a forward pass made and that were still alive when it ended."""
+    kept: set[Block] = set()
+    start = 0
+    for phase, end in trace.marks:
+        if phase == "forward":
+            kept |= {block for block in _alive_after(trace, end) if start <= block[1]}
+        start = end
+    return kept

@@ -1,0 +1,155 @@
+"""Turns a module of the caller's, with its batch function, loss and optimizer, into a workload."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from memorymark.checks.types import shown
+from memorymark.devices.resolve import on_device
+from memorymark.errors import CannotPredictError, UsageError
+from memorymark.question.target import Target
+from memorymark.training.workload import Workload, require_function
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+def require_module(module: Any) -> None:
+    """Refuses what is no module."""
+    from torch import nn
+
+    if not isinstance(module, nn.Module):
+        raise UsageError(
+            f"max_batch_size takes a torch module, not {shown(module)}; for names, see analyze.", code="wrong_type"
+        )
+
+
+def require_trained(module: nn.Module) -> None:
+    """Raises ``UsageError`` if the module has no trainable parameters."""
+    from memorymark.training.optimizers import name_of
+
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise UsageError(
+            f"{name_of(module)} has no trainable parameters; pass a module that has some.", code="bad_workload"
+        )
+
+
+def where_it_is(module: nn.Module, target: Target) -> Target:
+    """Returns the target on the module's device, unless the target names another or the module is still on the CPU."""
+    device = next(module.parameters()).device
+    if device.type == "cpu":
+        return target
+    return on_device(target, str(device) if device.type == "cuda" else device.type)
+
+
+def own_workload(module: nn.Module, batch: Any, loss: Any, optimizer: Any) -> Workload:
+    """Returns a workload that trains this very module; raises ``UsageError`` if a part of it cannot be used."""
+    from memorymark.training.optimizers import name_of
+
+    _require_loss(loss)
+    made, optimizers = _on_device(batch), _maker(optimizer, module)
+    return Workload(lambda: module, made, loss, name=name_of(module), optimizer=optimizers)
+
+
+def _require_loss(loss: Any) -> None:
+    """Raises ``UsageError`` if ``loss`` cannot be called with a module and a batch."""
+    from torch.nn.modules.loss import _Loss
+
+    if isinstance(loss, _Loss):
+        raise UsageError(
+            f"loss= is called as loss(module, batch), but {type(loss).__name__} compares outputs with targets; pass a "
+            "function such as lambda module, batch: criterion(module(batch[0]), batch[1]).",
+            code="bad_workload",
+        )
+    if loss is not None:
+        require_function("loss", loss, ("module", "batch"))
+
+
+def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
+    """Returns a batch function that takes a size and a device; if ``batch`` takes a size only, its result is moved."""
+    takes = ("size", "device") if callable(batch) and _required_arguments(batch) >= 2 else ("size",)
+    require_function("batch", batch, takes)
+    if len(takes) == 2:
+        return batch
+
+    def moved(size: int, device: torch.device) -> Any:
+        from torch.utils._pytree import tree_map
+
+        return tree_map(lambda leaf: leaf.to(device) if hasattr(leaf, "to") else leaf, batch(size))
+
+    return moved
+
+
+def _required_arguments(function: Callable[..., Any]) -> int:
+    """Returns how many arguments a function requires; 1 for a builtin without a signature, such as ``torch.rand``."""
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:
+        return 1
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is Parameter.empty for p in parameters)
+
+
+def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], Any] | None:
+    """Returns a function that makes the caller's optimizers for a model: the module itself or its twin."""
+    from torch.optim import Optimizer
+
+    from memorymark.training.optimizers import listed
+
+    if optimizer is None:
+        return None
+    if isinstance(optimizer, type):
+        raise UsageError(
+            f"optimizer= is the class {optimizer.__name__}; pass an instance, such as "
+            f"{optimizer.__name__}(module.parameters()), or a function that makes one from the module.",
+            code="bad_workload",
+        )
+    if callable(optimizer) and not isinstance(optimizer, Optimizer):
+        require_function("optimizer", optimizer, ("module",))
+        make: Callable[[nn.Module], Any] = optimizer
+        return make
+    several = listed(optimizer, module)
+
+    def same(model: nn.Module) -> list[Optimizer]:
+        if model is module:
+            return several
+        twins = dict(model.named_parameters())
+        memo: dict[int, Any] = {id(parameter): twins[name] for name, parameter in module.named_parameters()}
+        memo |= {id(one.state): defaultdict(dict) for one in several}
+        return deepcopy(several, memo)
+
+    return same
+
+
+def with_twin(workload: Workload, module: nn.Module) -> Workload:
+    """Returns the workload with a copy of the module on the meta device, which a prediction may change."""
+    from memorymark.prediction.tracing.fake_step import cannot_predict_compiled
+    from memorymark.training.step import runs_compiled_code
+
+    if runs_compiled_code(module):  # which cannot even be copied
+        raise cannot_predict_compiled("pass the module as it was before torch.compile")
+
+    def build() -> nn.Module:
+        import torch
+        from torch import nn
+
+        def shape_of(tensor: torch.Tensor) -> torch.Tensor:
+            empty = torch.empty_like(tensor, device="meta")
+            return nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
+
+        shapes: dict[int, Any] = {id(t): shape_of(t) for t in (*module.parameters(), *module.buffers())}
+        try:
+            return deepcopy(module, shapes)
+        except Exception as error:  # a part that cannot be copied may raise anything
+            raise CannotPredictError(
+                f"{type(module).__name__} cannot be copied ({error}), so its step cannot be predicted; measure it, "
+                "or pass analyze a Workload that builds it."
+            ) from error
+
+    return replace(workload, build=build)

@@ -1,0 +1,120 @@
+"""The options of a question as keywords of Python. Made by tools/generate_keywords.py: do not edit."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from memorymark.events import OnEvent
+
+
+class RecipeOptions(TypedDict, total=False):
+    """How it is trained."""
+
+    precision: Literal["fp32", "bf16", "fp16"]
+    """Autocast precision."""
+    optimizer: Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
+    """Optimizer."""
+    fused: bool
+    """Use the fused version of the optimizer: one kernel updates all weights."""
+    lora: int
+    """Train LoRA adapters of this rank; 0 trains the model itself."""
+    gradient_checkpointing: bool
+    """Recompute activations in the backward pass: less memory, more time."""
+    compile: bool
+    """Run the model under torch.compile."""
+    attention: Literal["auto", "eager", "sdpa"]
+    """How transformers computes attention; auto uses the model's default, SDPA for most models."""
+    tf32: bool
+    """Use TF32 for fp32 matrix products."""
+    channels_last: bool
+    """Use the NHWC memory format, for image models."""
+    accumulate: int
+    """Batches per optimizer step."""
+    eval_mode: bool
+    """Train in evaluation mode: dropout off, as in the published table."""
+    loss: Literal["model", "mean"]
+    """The model's own loss, or the mean of its logits."""
+
+
+class TargetOptions(TypedDict, total=False):
+    """Where it is trained."""
+
+    device: str
+    """Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one."""
+    gpu: str | None
+    """Predict for this GPU of the catalog."""
+    memory_gib: float | None
+    """Limit the memory that the allocator may use, in GiB."""
+
+
+class ModelOptions(TypedDict, total=False):
+    """What is trained, and the shape of its samples."""
+
+    task: str | None
+    """The head to train, such as causal-lm; defaults to the model's usual one."""
+    revision: str | None
+    """Branch, tag or commit of a Hugging Face model."""
+    trust_remote_code: bool
+    """Run the code that comes with a Hugging Face model."""
+    image_size: int | None
+    """Height and width of an image, in pixels."""
+    audio_seconds: int | None
+    """Length of a recording, in seconds."""
+    small: bool | None
+    """Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU."""
+
+
+class RunOptions(TypedDict, total=False):
+    """How the work is done."""
+
+    time_limit: float
+    """Seconds after which one trial counts as hung."""
+    on_event: OnEvent
+    """Hears of every stage and trial."""
+
+
+class ModuleOptions(TargetOptions, total=False):
+    """What ``max_batch_size`` takes besides a module and its batches."""
+
+    precision: Literal["fp32", "bf16", "fp16"]
+    """Autocast precision."""
+    fused: bool
+    """Use the fused version of the optimizer: one kernel updates all weights."""
+    gradient_checkpointing: bool
+    """Recompute activations in the backward pass: less memory, more time."""
+    compile: bool
+    """Run the model under torch.compile."""
+    tf32: bool
+    """Use TF32 for fp32 matrix products."""
+    channels_last: bool
+    """Use the NHWC memory format, for image models."""
+    accumulate: int
+    """Batches per optimizer step."""
+    eval_mode: bool
+    """Train in evaluation mode: dropout off, as in the published table."""
+
+
+class TrialOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, total=False):
+    """What ``predict`` and ``measure`` take besides the model and the batch size."""
+
+    seq_len: int | None
+    """Tokens per sequence."""
+
+
+class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, total=False):
+    """What ``analyze`` and ``advise`` take besides the model and its lengths."""
+
+    batch_size: int
+    """The batch size you train with today."""
+    max_batch: int | None
+    """Do not try batch sizes above this one."""
+    margin: float
+    """Fraction of the memory to leave free."""
+    price_per_hour: float | None
+    """Dollars per GPU hour; defaults to the catalog's price."""
+    hours_per_run: float
+    """Hours that one run takes today."""
+    runs_per_year: float
+    """Runs per person and year."""
+    people: int
+    """Number of people who train this much."""

@@ -1,0 +1,1 @@
+"""Predicts how much memory a traced step takes."""

@@ -1,0 +1,1 @@
+"""Predicts how long a traced step takes."""

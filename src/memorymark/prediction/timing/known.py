@@ -1,0 +1,38 @@
+"""The operations that the prediction was validated on: those of the workloads measured on a GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from memorymark.prediction.timing.roofline import launches
+from memorymark.prediction.tracing.program import Program
+
+KNOWN = Path(__file__).parent / "known_operations.txt"
+
+
+@cache
+def known_operations() -> frozenset[str]:
+    """Returns the names of operations whose memory and time were compared with measurements."""
+    return frozenset(KNOWN.read_text(encoding="utf-8").split())
+
+
+def unknown_operations(program: Program) -> tuple[str, ...]:
+    """Returns the operations of a step that run a kernel and were never measured, nor any similar ones."""
+    names = {growth.operation.name for growth in program.operations if launches(growth.operation)}
+    return tuple(sorted(name for name in names - known_operations() if not _works_by_element(name)))
+
+
+@cache
+def _works_by_element(name: str) -> bool:
+    """Tells whether an operation computes each element separately.
+
+    All such kernels are alike, and many were measured: they take the memory of their result and the time to read and
+    write.
+    """
+    namespace, _, rest = name.partition(".")
+    base, _, overload = rest.partition(".")
+    operation = getattr(getattr(getattr(torch.ops, namespace, None), base, None), overload or "default", None)
+    return isinstance(operation, torch._ops.OpOverload) and torch.Tag.pointwise in operation.tags

@@ -1,0 +1,35 @@
+"""The work of an operation at a GPU's full rate, regardless of how well its kernels use the GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from memorymark.catalog import GpuEntry
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kind of work, and the seconds that its arithmetic and its memory traffic would take at full rate.
+
+    ``extra_seconds`` are always added; ``least_seconds`` are the minimum.
+    """
+
+    kind: str
+    arithmetic_seconds: float
+    traffic_seconds: float
+    extra_seconds: float = 0.0
+    least_seconds: float = 0.0
+
+
+def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
+    """Returns the half-precision rate; tensor cores before Ampere support fp16 but not bf16."""
+    return gpu.fp32_flops if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
+
+
+def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:
+    """Returns the seconds if each element costs ``flops`` operations, whatever its type."""
+    return elements * flops / gpu.fp32_flops

@@ -1,0 +1,210 @@
+"""Builds a workload on fake tensors and traces two of its training steps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+
+from memorymark.devices.allocations import Owner, Phase
+from memorymark.errors import CannotPredictError, MemoryMarkError
+from memorymark.messages import Message, as_message
+from memorymark.prediction.tracing.cuda_choices import cuda_choices
+from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
+from memorymark.prediction.tracing.in_place import add_in_place
+from memorymark.prediction.tracing.operation import StepTrace
+from memorymark.prediction.tracing.program import Program, merge
+from memorymark.prediction.tracing.tracer import Tracer
+from memorymark.question.recipe import Recipe
+from memorymark.suggestions import without
+from memorymark.training.facts import TrainingFacts, facts_of
+from memorymark.training.step import TrainingStep, build_model, prepare_model, runs_compiled_code
+from memorymark.training.workload import Workload
+
+# Small, so that computing values is cheap; not 1, which models and kernels may treat as a special case.
+TRACED_BATCH = 4
+CPU = torch.device("cpu")
+# How many batches of an accumulating step are traced: all later ones are like the second.
+TRACED_ACCUMULATION_STEPS = 2
+# Errors of fake tensors, and what they mean.
+ONLY_A_RUN = {
+    "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
+    "Expected inputs of BF16 type": "the model multiplies many experts at once, which cannot be traced",
+}
+
+
+@dataclass(frozen=True)
+class TracedStep:
+    """A traced step as two programs: the first step, which makes the optimizer's state, and every later one.
+
+    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
+    ``tensors`` says how many parameters and buffers there are, ``frozen_tensors`` how many of them get no updates.
+    """
+
+    first: Program
+    later: Program
+    weights: dict[int, int]
+    owners: dict[Hashable, Owner]
+    tensors: int
+    frozen_tensors: int
+    facts: TrainingFacts
+
+    @property
+    def optimizer_state(self) -> dict[int, int]:
+        """The storages of the optimizer's state, which the first step makes."""
+        made = (storage for growth in self.first.operations for storage in growth.operation.made)
+        return {number: size for number, size in made if self.owners.get(number) == "optimizer_state"}
+
+
+def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
+    """Traces the workload as a GPU of this compute capability would run it."""
+    if recipe.compile:
+        dropped = without("compile", usual=False)
+        raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with cuda_choices(capability):
+        built = _build(workload, recipe)
+        if runs_compiled_code(built):
+            raise cannot_predict_compiled("pass the model as it was before torch.compile")
+        model = fake_copy(prepare_model(built, recipe), fake_mode)
+        step = TrainingStep(workload, as_traced(recipe), CPU, model=model)
+        _update_all_at_once(step)
+        tracer = Tracer(fake_mode)
+        with _not_tracing_for_transformers(), fake_mode, tracer:
+            weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
+            traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
+    first, later = merge(traces[0], traces[1], TRACED_BATCH)
+    return TracedStep(
+        first,
+        later,
+        weights,
+        traces[1].owners,
+        tensors=len({id(tensor) for tensor in _in_order(model)}),
+        frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
+        facts=facts_of(step),
+    )
+
+
+def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredictError:
+    """Returns the error for a compiled step; ``instead`` says what to do, ``about`` is more of the error's data."""
+    return CannotPredictError(
+        "torch.compile chooses and fuses kernels on the GPU itself, so a compiled step cannot be predicted",
+        hint=Message("{instead}, or measure on a GPU", instead=as_message(instead)),
+        **about,
+    )
+
+
+def as_traced(recipe: Recipe) -> Recipe:
+    """Returns the recipe without what does not affect a trace: TF32 and further accumulation steps."""
+    steps = min(recipe.accumulation_steps, TRACED_ACCUMULATION_STEPS)
+    return replace(recipe, tf32=False, accumulation_steps=steps)
+
+
+def _build(workload: Workload, recipe: Recipe) -> nn.Module:
+    """Builds the model on the meta device, where it takes no memory; if that fails, for real."""
+    try:
+        with torch.device("meta"):
+            return build_model(workload, recipe)
+    except (NotImplementedError, RuntimeError):  # it reads its own values while it is built
+        return build_model(workload, recipe)
+
+
+def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
+    """Returns the module with every parameter and buffer replaced by a fake one; shared ones stay shared."""
+    copies: dict[int, Tensor] = {}
+
+    def fake(tensor: Tensor) -> Tensor:
+        if id(tensor) not in copies:
+            with fake_mode:
+                copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=CPU)
+                is_parameter = isinstance(tensor, nn.Parameter)
+                copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
+        return copies[id(tensor)]
+
+    with fake_mode:
+        for weight, place in flatten_weights(model, partial(torch.empty, device=CPU)):
+            copies[id(weight)] = nn.Parameter(place, requires_grad=weight.requires_grad)
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            named: dict[str, Any] = dict(tensors)
+            for name, tensor in named.items():
+                if tensor is not None:
+                    tensors[name] = fake(tensor)  # type: ignore[assignment]
+        if isinstance(module, nn.RNNBase):
+            module._init_flat_weights()  # it also keeps a list of them
+    return model
+
+
+def _in_order(module: nn.Module) -> Iterator[Tensor]:
+    for child in module.children():
+        yield from _in_order(child)
+    yield from (tensor for tensor in module._parameters.values() if tensor is not None)
+    yield from (tensor for tensor in module._buffers.values() if tensor is not None)
+
+
+def _update_all_at_once(step: TrainingStep) -> None:
+    """Makes optimizers update all parameters at once, torch's default on a GPU except for Adafactor."""
+    eager = (optimizer for optimizer in step.optimizers if not isinstance(optimizer, torch.optim.Adafactor))
+    for group in (group for optimizer in eager for group in optimizer.param_groups):
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
+
+
+def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
+    trace = tracer.start()
+
+    def on_phase(phase: Phase) -> None:
+        tracer.mark(phase)
+        if phase == "backward":
+            owned: tuple[tuple[Owner, Iterator[Tensor]], ...] = (
+                ("weights", step.weights()),
+                ("gradients", step.gradients()),
+                ("optimizer_state", step.optimizer_state()),
+            )
+            trace.owners = {tracer.number_of(tensor): owner for owner, tensors in owned for tensor in tensors}
+
+    try:
+        step(batch_size, on_phase)
+    except MemoryMarkError:
+        raise
+    except (
+        UnsupportedFakeTensorException,
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+        NotImplementedError,
+    ) as error:
+        what = str(error).partition("\n")[0] or type(error).__name__
+        raise CannotPredictError("an operation has no shape rule; measure on a GPU.", detail=what) from None
+    except RuntimeError as error:
+        for sign, reason in ONLY_A_RUN.items():
+            if sign in str(error):
+                raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
+        raise
+    return add_in_place(trace)
+
+
+@contextmanager
+def _not_tracing_for_transformers() -> Iterator[None]:
+    """Keeps transformers from treating fake tensors as a graph capture, which would skip shortcuts of a real run."""
+    import_utils: Any = sys.modules.get("transformers.utils.import_utils")  # too slow to import
+    is_fake_tensor = getattr(import_utils, "is_fake_tensor", None)
+    if is_fake_tensor is None:
+        yield
+        return
+    import_utils.is_fake_tensor = lambda x: False  # noqa: ARG005 - the name it is called with
+    try:
+        yield
+    finally:
+        import_utils.is_fake_tensor = is_fake_tensor

@@ -1,0 +1,78 @@
+"""The operations of a traced step, with their tensors and the memory that they allocate and free."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from typing import Any
+
+import torch
+
+from memorymark.devices.allocations import Owner, Phase
+
+GRADIENTS_MEET = "autograd.add"
+"""The name given to the sum of two gradients of one tensor."""
+MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm"})
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """A tensor as an operation saw it. ``storage`` numbers the memory behind it."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    storage: int
+    contiguous: bool
+    channels_last: bool = False
+
+    @property
+    def numel(self) -> int:
+        """How many elements it has."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.numel * self.dtype.itemsize
+
+
+@dataclass(slots=True)
+class Operation:
+    """One call of one operator.
+
+    ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager``
+    says that Python code called it, as in the forward pass, and not autograd.
+    """
+
+    name: str
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    arguments: tuple[Any, ...]
+    freed: tuple[int, ...]
+    made: tuple[tuple[int, int], ...]
+    eager: bool = False
+
+    @property
+    def base_name(self) -> str:
+        """The short name: ``mm`` for ``aten.mm.default``."""
+        return _base_name(self.name)
+
+
+@cache
+def _base_name(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if len(parts) > 2 else name
+
+
+@dataclass
+class StepTrace:
+    """All operations of one step, and after how many of them each phase ended.
+
+    ``owners`` maps the lasting storages to their owners after the last backward pass.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+    marks: list[tuple[Phase, int]] = field(default_factory=list)
+    owners: dict[Hashable, Owner] = field(default_factory=dict)

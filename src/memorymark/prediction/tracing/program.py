@@ -1,0 +1,196 @@
+"""A training step as a program of operations whose sizes follow from the batch size.
+
+Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``, or as the number of pairs of
+samples. After that, any batch size can be evaluated without tracing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import factorial, prod
+
+from memorymark.devices.allocations import Phase
+from memorymark.errors import CannotPredictError
+from memorymark.prediction.tracing.operation import Operation, StepTrace, TensorFacts
+
+# Bytes grow at most with this power of the batch: triples of samples, or pairs of pairs.
+DEGREE = 4
+
+
+@dataclass(frozen=True)
+class Growth:
+    """An operation at the traced batch size, and the same one at the next larger size."""
+
+    operation: Operation
+    larger: Operation
+    batch_size: int
+
+    def at(self, batch_size: int) -> Operation:
+        """Returns the operation at any batch size."""
+        if self.operation is self.larger:
+            return self.operation
+        steps = batch_size - self.batch_size
+        op, larger = self.operation, self.larger
+        return replace(
+            op,
+            inputs=self._grown(op.inputs, larger.inputs, steps),
+            outputs=self._grown(op.outputs, larger.outputs, steps),
+            made=self.made_at(batch_size),
+        )
+
+    def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
+        """Returns the new storages and their bytes at any batch size."""
+        if self.operation.made == self.larger.made:  # views make nothing, and some storages do not depend on the batch
+            return self.operation.made
+        steps = batch_size - self.batch_size
+        return tuple(
+            (number, size + growth * steps + (_higher(further, steps) if further else 0))
+            for number, size, growth, further in self._made
+        )
+
+    @cached_property
+    def _made(self) -> list[tuple[int, int, int, list[int]]]:
+        """Returns each new storage with its bytes, their growth, and higher differences, as contrastive losses have."""
+        op, larger = self.operation, self.larger
+        made = []
+        for (number, size), (_, grown) in zip(op.made, larger.made, strict=True):
+            further: list[int] = []
+            if grown != size:
+                whole = [t for t in zip(op.outputs, larger.outputs, strict=True) if t[0].storage == number]
+                exact = [(a, b) for a, b in whole if a.nbytes == size and b.nbytes == grown]
+                if exact:
+                    further = self._further(*exact[0])
+            made.append((number, size, grown - size, further))
+        return made
+
+    def _grown(self, small: Sequence[TensorFacts], large: Sequence[TensorFacts], steps: int) -> tuple[TensorFacts, ...]:
+        return tuple(
+            a
+            if a.shape == b.shape
+            else replace(a, shape=tuple(self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)))
+            for a, b in zip(small, large, strict=True)
+        )
+
+    def _further(self, small: TensorFacts, large: TensorFacts) -> list[int]:
+        def at(steps: int) -> int:
+            return self._grown((small,), (large,), steps)[0].nbytes
+
+        if at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
+            return []
+        return _differences([at(steps) for steps in range(DEGREE + 1)])
+
+    def _dimension(self, size: int, larger: int, steps: int) -> int:
+        """Returns a dimension some steps on; one over all pairs, or all pairs of different samples, grows as they do.
+
+        No linear dimension grows as fast as these.
+        """
+        batch, then = self.batch_size, self.batch_size + steps
+        if size and size * (batch + 1) ** 2 == larger * batch**2:
+            return size * then**2 // batch**2
+        if size and size * (batch + 1) == larger * (batch - 1):
+            return size * then * (then - 1) // (batch * (batch - 1))
+        return size + (larger - size) * steps
+
+
+@dataclass(frozen=True)
+class Program:
+    """The operations of one step in order, and after how many of them each phase ended."""
+
+    operations: list[Growth]
+    marks: list[tuple[Phase, int]]
+
+    def counted(self, accumulation_steps: int) -> Iterator[tuple[Phase, Growth, int]]:
+        """Yields each operation with its phase and how often it runs in a step of this many accumulated batches.
+
+        At most two batches were traced, and the second stands for all later ones.
+        """
+        second, start = self._second_batch, 0
+        for phase, end in self.marks:
+            times = accumulation_steps - 1 if start in second else 1
+            yield from ((phase, growth, times) for growth in self.operations[start:end])
+            start = end
+
+    def accumulating(self, batches: int) -> Program:
+        """Returns the step that accumulates the gradients of this many batches."""
+        second, again = self._second_batch, max(batches - 2, 0)
+        if not second or not again:
+            return self
+        more = again * len(second)
+        repeated = [
+            (phase, end + n * len(second)) for n in range(again) for phase, end in self.marks if end - 1 in second
+        ]
+        before = [(phase, end) for phase, end in self.marks if end <= second.start]
+        after = [(phase, end + more) for phase, end in self.marks if end > second.start]
+        operations = self.operations[: second.stop] + again * self.operations[second.start : second.stop]
+        return Program(operations + self.operations[second.stop :], before + repeated + after)
+
+    @cached_property
+    def _second_batch(self) -> range:
+        """Returns the positions of a second batch's operations, if there is one."""
+        ends = [end for phase, end in self.marks if phase == "backward"] or [0]
+        return range(ends[0], ends[-1])
+
+
+def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:
+    """Returns the first step, which makes the optimizer's state, and every later one.
+
+    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. What follows the
+    last backward pass does not depend on the batch.
+    """
+    end, end_of_second = _end_of_backward(first), _end_of_backward(second)
+    small, large = first.operations[:end], second.operations[:end_of_second]
+    if [_form(op) for op in small] != [_form(op) for op in large]:
+        raise CannotPredictError(
+            "the model does different things at different batch sizes, so it cannot be predicted; measure it on a GPU."
+        )
+    for_first = [Growth(a, b, batch_size) for a, b in zip(small, large, strict=True)]
+    for_later = [Growth(_renumbered(a, b), b, batch_size) for a, b in zip(small, large, strict=True)]
+    for_first += [Growth(op, op, batch_size) for op in first.operations[end:]]
+    for_later += [Growth(op, op, batch_size) for op in second.operations[end_of_second:]]
+    return Program(for_first, first.marks), Program(for_later, second.marks)
+
+
+def _end_of_backward(trace: StepTrace) -> int:
+    return max(end for phase, end in trace.marks if phase == "backward")
+
+
+def _form(op: Operation) -> tuple[object, ...]:
+    """Returns what must be equal for an operation at two batch sizes."""
+    ranks = [[len(tensor.shape) for tensor in tensors] for tensors in (op.inputs, op.outputs)]
+    return op.name, ranks, len(op.made)
+
+
+def _renumbered(small: Operation, large: Operation) -> Operation:
+    """Returns the smaller operation with the storage numbers of the larger one."""
+    return replace(
+        large,
+        inputs=_with_numbers(small.inputs, large.inputs),
+        outputs=_with_numbers(small.outputs, large.outputs),
+        made=tuple((number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)),
+    )
+
+
+def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts]) -> tuple[TensorFacts, ...]:
+    return tuple(replace(a, storage=b.storage) for a, b in zip(facts, numbered, strict=True))
+
+
+def _differences(values: list[int]) -> list[int]:
+    """Returns the differences of a series of values, from the second order on."""
+    found = []
+    for _ in range(len(values) - 1):
+        values = [later - earlier for earlier, later in pairwise(values)]
+        found.append(values[0])
+    return found[1:]
+
+
+def _higher(differences: list[int], steps: int) -> int:
+    """Returns what the differences from the second order on add after some steps (Newton's series)."""
+    return sum(difference * _choose(steps, order) for order, difference in enumerate(differences, start=2))
+
+
+def _choose(steps: int, order: int) -> int:
+    """Returns a binomial coefficient, also for negative steps."""
+    return prod(range(steps - order + 1, steps + 1)) // factorial(order)

@@ -1,0 +1,191 @@
+"""Runs a training step on fake tensors and records every operation with the memory that it allocates and frees.
+
+Fake tensors have shapes but no data, so a step of any size takes about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from memorymark.devices.allocations import Phase
+from memorymark.devices.storages import StorageNumbers
+from memorymark.errors import CannotPredictError
+from memorymark.prediction.tracing.cuda_recurrent import SHAPE_RULES
+from memorymark.prediction.tracing.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.values import is_random, is_uniform, keep_values, known, run_on_values
+
+_ASKS_FOR_A_VALUE = {
+    torch.ops.aten._local_scalar_dense.default,
+    torch.ops.aten.item.default,
+    torch.ops.aten.is_nonzero.default,
+    torch.ops.aten.equal.default,
+}
+
+
+class Tracer(TorchDispatchMode):
+    """Records operations into ``trace`` while one is set."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.trace: StepTrace | None = None
+        self._fake_mode = fake_mode
+        self._freed: list[int] = []
+        self._numbers = StorageNumbers(self._freed.append)
+        self._in_backward = self._in_optimizer = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Returns True: nothing is compiled here, and checking that for every operation takes time."""
+        return False
+
+    def start(self) -> StepTrace:
+        """Begins a new trace."""
+        self.trace = StepTrace()
+        self._freed.clear()
+        return self.trace
+
+    def mark(self, phase: Phase) -> None:
+        """Marks the end of a phase."""
+        assert self.trace is not None  # noqa: S101 - marks come from a traced step
+        self._write("phase end", (), (), (), ())
+        self._in_backward, self._in_optimizer = phase == "forward", phase == "backward"
+        self.trace.marks.append((phase, len(self.trace.operations)))
+
+    def number_of(self, tensor: Tensor) -> int:
+        """Returns the number of a tensor's memory, a new one if it was not seen before."""
+        return self._numbers.number(tensor.untyped_storage())
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs the operation on fake tensors, and on their values if known."""
+        if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
+            return args[0].device  # asked for several times by each operation
+        kwargs = kwargs or {}
+        if func.namespace not in ("aten", "prims"):
+            return func(*args, **kwargs)
+        inputs = _tensors((args, kwargs))
+        if func in _ASKS_FOR_A_VALUE:
+            return self._value_asked_for(func, args, kwargs, inputs)
+        facts = tuple(self._facts(tensor) for tensor in inputs)  # before it runs, which may change them
+        first_new = self._numbers.next
+        result = self._run(func, args, kwargs, inputs)
+        outputs = _tensors(result)
+        if self.trace is not None and any(tensor.dim() for tensor in (*inputs, *outputs)):
+            made_facts = tuple(self._facts(tensor) for tensor in outputs)
+            made = _made(func, inputs, outputs, made_facts, first_new)
+            self._write(self._name(func), facts, made_facts, _arguments(args, kwargs), made)
+        return result
+
+    def _value_asked_for(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
+        """Returns the value that Python code reads from a tensor, if it is known without a run."""
+        value = run_on_values(func, args, kwargs, inputs, [])
+        if value is not None:
+            return value
+        if self._in_optimizer:
+            return 1.0  # a factor in an update, which takes the same memory for any value
+        raise CannotPredictError(
+            "the model reads a value (.item(), a branch on a tensor) that only a run knows; measure it on a GPU."
+        )
+
+    def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
+        """Returns the fake result, with its real values if known."""
+        random = any(is_random(tensor) for tensor in inputs)
+        try:
+            result = SHAPE_RULES.get(func, func)(*_without_masks(func, args, self._fake_mode), **kwargs)
+        except DynamicOutputShapeException:
+            value = run_on_values(func, args, kwargs, inputs, [])
+            if value is None or (random and not all(is_uniform(tensor) for tensor in inputs)):
+                raise _size_unknown(func) from None
+            with self._fake_mode:
+                result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
+        else:
+            value = run_on_values(func, args, kwargs, inputs, _tensors(result))
+        if value is not None:
+            keep_values(result, value, random=random or torch.Tag.nondeterministic_seeded in func.tags)
+        return result
+
+    def _name(self, func: Any) -> str:
+        meeting = func is torch.ops.aten.add.Tensor and self._in_backward and not torch.is_grad_enabled()
+        return GRADIENTS_MEET if meeting else str(func)
+
+    def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any) -> None:
+        assert self.trace is not None  # noqa: S101 - checked by the caller
+        eager = torch.is_grad_enabled()
+        self.trace.operations.append(Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager))
+        self._freed.clear()
+
+    def _facts(self, tensor: Tensor) -> TensorFacts:
+        contiguous = tensor.is_contiguous()
+        channels_last = not contiguous and tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+        return TensorFacts(tuple(tensor.shape), tensor.dtype, self.number_of(tensor), contiguous, channels_last)
+
+
+def _made(
+    func: Any, inputs: list[Tensor], outputs: list[Tensor], facts: Sequence[TensorFacts], first_new: int
+) -> tuple[tuple[int, int], ...]:
+    """Returns the storages that an operation allocated and their bytes; new ones are numbered from ``first_new``."""
+    made = {
+        fact.storage: tensor.untyped_storage().nbytes()
+        for fact, tensor in zip(facts, outputs, strict=True)
+        if fact.storage >= first_new and tensor.dim() > 0 and not _looks_at_the_script_s(func, inputs)
+    }
+    asks_for_mask_first = func is torch.ops.aten.native_dropout.default
+    return tuple(reversed(made.items())) if asks_for_mask_first else tuple(made.items())
+
+
+def _arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Returns the numbers among an operation's arguments.
+
+    Leaves out the scale of attention's scores, which looks like the dropout probability.
+    """
+    given = tree_leaves((args, {name: value for name, value in kwargs.items() if name != "scale"}))
+    return tuple(leaf for leaf in given if leaf is None or isinstance(leaf, (bool, int, float)))
+
+
+def _looks_at_the_script_s(func: Any, inputs: list[Tensor]) -> bool:
+    """Tells whether it returns a view of an older tensor, such as a data set on the host; constants are copied."""
+    is_constant = func is torch.ops.aten.lift_fresh.default
+    return func.is_view and not is_constant and any(not isinstance(tensor, FakeTensor) for tensor in inputs)
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    """Returns the tensors among an operation's arguments or results: tensors, numbers, and lists of them."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (list, tuple)):
+        return []
+    return [tensor for part in tree for tensor in _tensors(part)]
+
+
+def _size_unknown(func: Any) -> CannotPredictError:
+    return CannotPredictError(
+        f"the size of {func}'s result depends on values that only a run knows; measure it on a GPU."
+    )
+
+
+def _without_masks(func: Any, args: Any, fake_mode: FakeTensorMode) -> Any:
+    """Replaces known boolean masks in an indexing operation by their indices, as the device does."""
+    if not func.name().startswith("aten::index") or len(args) < 2 or not isinstance(args[1], (list, tuple)):
+        return args
+    indices: list[Any] = []
+    for index in args[1]:
+        real = known(index) if isinstance(index, Tensor) else None
+        if real is None or real.dtype not in (torch.bool, torch.uint8):
+            indices.append(index)
+            continue
+        if is_random(index) and not is_uniform(index):
+            raise _size_unknown(func)
+        with torch._C._DisableTorchDispatch():
+            places = real.nonzero().unbind(1)
+        for place in places:
+            with fake_mode:
+                indices.append(torch.empty(place.shape, dtype=torch.long, device="cpu"))
+    return (args[0], indices, *args[2:])

@@ -1,0 +1,1 @@
+"""Questions: a model, the shape of its samples, a recipe, a target, and what to find out."""

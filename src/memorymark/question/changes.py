@@ -1,0 +1,221 @@
+"""What can be changed about a training, and what each change costs. Pure, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memorymark.question.recipe import FUSED_OPTIMIZERS, Recipe
+from memorymark.question.request import Request
+
+LORA_RANK = 16
+# The first compute capability with TF32 and bf16.
+AMPERE = (8, 0)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What decides which changes apply.
+
+    ``capability`` is the GPU's compute capability, ``None`` on other devices. ``tokens`` is the length of a text
+    sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer, so the recipe's is not
+    used.
+    """
+
+    capability: tuple[int, int] | None
+    tokens: int
+    convolves_images: bool
+    own_optimizer: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change to a training. ``level`` ranks how far-reaching it is.
+
+    0 costs nothing and leaves all numbers the same except for rounding, 1 costs time or patience, 2 changes the
+    numerics, 3 changes what is learned, 4 changes how much of the data is seen.
+    """
+
+    id: str
+    title: str
+    cost: str
+    level: int
+    applied: Callable[[Recipe, Facts], dict[str, Any] | None]
+
+    def to(self, request: Request, facts: Facts) -> Request | None:
+        """Returns the request with the change, or ``None`` if it does not apply or is already made."""
+        fields = self.applied(request.recipe, facts)
+        return None if fields is None else replace(request, recipe=replace(request.recipe, **fields))
+
+
+def _tf32(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    knows_it = facts.capability is not None and facts.capability >= AMPERE
+    return {"tf32": True} if knows_it and recipe.precision == "fp32" and not recipe.tf32 else None
+
+
+def _bf16(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    knows_it = facts.capability is None or facts.capability >= AMPERE
+    return {"precision": "bf16", "tf32": False} if knows_it and recipe.precision == "fp32" else None
+
+
+def _fp16(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    needs_it = facts.capability is not None and facts.capability < AMPERE
+    return {"precision": "fp16"} if needs_it and recipe.precision != "fp16" else None
+
+
+def _fused(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    is_new = recipe.optimizer in FUSED_OPTIMIZERS and not recipe.fused and not facts.own_optimizer
+    return {"fused": True} if is_new else None
+
+
+def _channels_last(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    return {"channels_last": True} if facts.convolves_images and not recipe.channels_last else None
+
+
+def _sdpa(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return {"attention": "sdpa"} if recipe.attention == "eager" else None
+
+
+def _compile(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return None if recipe.compile else {"compile": True}
+
+
+def _checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return None if recipe.gradient_checkpointing else {"gradient_checkpointing": True}
+
+
+def _no_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return {"gradient_checkpointing": False} if recipe.gradient_checkpointing else None
+
+
+def _adamw8bit(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
+    return {"optimizer": "adamw8bit", "fused": False} if is_new else None
+
+
+def _adafactor(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
+    return {"optimizer": "adafactor", "fused": False} if is_new else None
+
+
+def _lora(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    return {"lora": LORA_RANK} if not recipe.lora and not facts.own_optimizer else None
+
+
+CHANGES: dict[str, Change] = {
+    change.id: change
+    for change in (
+        Change(
+            "tf32",
+            "TF32",
+            "Matrix products in fp32 keep 10 bits of the mantissa instead of 23; training is rarely affected.",
+            2,
+            _tf32,
+        ),
+        Change(
+            "bf16",
+            "bf16 autocast",
+            "Products and activations keep 8 bits of precision; weights that are trained stay fp32. Rarely hurts: "
+            "compare the loss of a short run.",
+            2,
+            _bf16,
+        ),
+        Change(
+            "fp16",
+            "fp16 autocast",
+            "Products and activations in fp16, whose range is small: a GradScaler skips the steps that overflow. "
+            "GPUs of this generation have no fast bf16. Compare the loss of a short run.",
+            2,
+            _fp16,
+        ),
+        Change("fused", "fused optimizer", "Nothing: the same update in fewer kernels.", 0, _fused),
+        Change(
+            "sdpa",
+            "SDPA attention",
+            "Nothing but rounding; attention weights can no longer be returned.",
+            0,
+            _sdpa,
+        ),
+        Change(
+            "channels_last",
+            "channels_last",
+            "Nothing for convolutions; a layer that does not support the layout copies its input.",
+            1,
+            _channels_last,
+        ),
+        Change(
+            "compile",
+            "torch.compile",
+            "Compiling takes up to minutes, in the first step and for every new shape; errors are harder to read.",
+            1,
+            _compile,
+        ),
+        Change(
+            "checkpointing",
+            "gradient checkpointing",
+            "The forward pass runs twice: about a third more computation per step.",
+            1,
+            _checkpointing,
+        ),
+        Change(
+            "no_checkpointing",
+            "no gradient checkpointing",
+            "Memory: activations are kept instead of being recomputed.",
+            1,
+            _no_checkpointing,
+        ),
+        Change(
+            "adamw8bit",
+            "8-bit AdamW",
+            "The optimizer's state is kept in 8 bits, with a scale per block; training is rarely affected. Needs "
+            "bitsandbytes.",
+            2,
+            _adamw8bit,
+        ),
+        Change(
+            "adafactor",
+            "Adafactor",
+            "A different optimizer, which keeps sums of rows and columns instead of every second moment; it needs a "
+            "different learning rate.",
+            2,
+            _adafactor,
+        ),
+        Change(
+            "lora",
+            f"LoRA rank {LORA_RANK}",
+            "Only small adapters are trained and the weights are frozen, so the model can learn less.",
+            3,
+            _lora,
+        ),
+        Change(
+            "shorter",
+            "shorter samples",
+            "Samples are cut: the model never sees what comes after.",
+            4,
+            lambda _recipe, _facts: None,  # changes the length, not the recipe; the caller sets it
+        ),
+        Change(
+            "batch",
+            "another batch size",
+            "Nothing if the effective batch stays the same; otherwise adjust the learning rate.",
+            0,
+            lambda _recipe, _facts: None,
+        ),
+    )
+}
+
+
+def apply_all(request: Request, ids: tuple[str, ...], facts: Facts) -> Request | None:
+    """Returns the request with several changes, or ``None`` if one of them does not apply."""
+    for change_id in ids:
+        changed = CHANGES[change_id].to(request, facts)
+        if changed is None:
+            return None
+        request = changed
+    return request
+
+
+def level_of(ids: tuple[str, ...]) -> tuple[int, int]:
+    """Returns how far-reaching several changes are: the highest level, then their number."""
+    return max((CHANGES[change_id].level for change_id in ids), default=0), len(ids)

@@ -1,0 +1,14 @@
+"""The largest numbers that make sense in a question."""
+
+from __future__ import annotations
+
+# A batch, a length, a count.
+NO_LIMIT = 2**31 - 1
+# Hours, runs, dollars.
+LARGEST_AMOUNT = 1e9
+# GiB of memory.
+LARGEST_MEMORY_GIB = 1e6
+# Characters of a name.
+LONGEST_NAME = 200
+# Lengths in one question.
+MOST_LENGTHS = 32

@@ -1,0 +1,97 @@
+"""The device a step runs on, and how much of its memory it may use."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from memorymark.catalog import find_gpu
+from memorymark.errors import Proposal, UsageError
+from memorymark.messages import Message
+from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME
+from memorymark.question.options import group, option, settle_options
+from memorymark.units import GIB, format_bytes
+
+DEVICES = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
+
+
+def memory_cap(gib: float) -> int:
+    """Converts ``memory_gib`` to bytes."""
+    return max(int(gib * GIB), 1) if 0 < gib * GIB < math.inf else 0
+
+
+@group("target")
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
+
+    ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
+    the allocator.
+    """
+
+    device: str = option(
+        "auto",
+        "Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.",
+        metavar="DEVICE",
+        rare=True,
+        pattern=f"^({DEVICES})$",
+    )
+    gpu: str | None = option(
+        None, "Predict for this GPU of the catalog.", title="GPU", metavar="NAME", longest=LONGEST_NAME
+    )
+    memory_cap_bytes: int | None = option(
+        None,
+        "Limit the memory that the allocator may use, in GiB.",
+        called="memory_gib",
+        type="number",
+        title="Memory cap",
+        rare=True,
+        unit="GiB",
+        above=0,
+        maximum=LARGEST_MEMORY_GIB,
+        stored=memory_cap,
+        told=lambda cap_bytes: cap_bytes / GIB,
+    )
+
+    def __post_init__(self) -> None:
+        settle_options(self)
+        if self.gpu is not None:
+            self._check_gpu(self.gpu)
+        if not re.fullmatch(DEVICES, self.device):
+            raise UsageError(
+                Message("unknown device {given!r}; use auto, cuda, cuda:N, mps or cpu.", given=self.device),
+                code="unknown_choice",
+                field="device",
+                given=self.device,
+                allowed=["auto", "cuda", "cuda:N", "mps", "cpu"],
+            )
+
+    def _check_gpu(self, name: str) -> None:
+        if self.device != "auto":
+            raise UsageError(
+                Message(
+                    "{gpu:{wanted}} asks for a prediction, {device:{here}} for a local run; drop one of them.",
+                    wanted=name,
+                    here=self.device,
+                ),
+                code="conflict",
+                field="gpu",
+                given=name,
+                proposals=[Proposal("predict", {"device": None}), Proposal("run here", {"gpu": None})],
+            )
+        gpu = find_gpu(name)
+        if self.memory_cap_bytes is not None and self.memory_cap_bytes > gpu.torch_memory_bytes:
+            raise UsageError(
+                Message(
+                    "{memory_gib} asks for {cap} but {name} has {total}; lower it or leave it out.",
+                    cap=format_bytes(self.memory_cap_bytes),
+                    name=gpu.name,
+                    total=format_bytes(gpu.torch_memory_bytes),
+                ),
+                code="out_of_range",
+                field="memory_gib",
+                given=self.memory_cap_bytes / GIB,
+                allowed={"above": 0, "maximum": gpu.torch_memory_bytes / GIB},
+                proposals=[Proposal("all of its memory", {"memory_gib": None})],
+            )

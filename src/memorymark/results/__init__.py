@@ -1,0 +1,1 @@
+"""Results: trials, and what is computed from them. No torch."""

@@ -1,0 +1,144 @@
+"""A recipe as code to paste: plain PyTorch, transformers' Trainer, Lightning. Pure, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memorymark.catalog.tasks import TELLS_PROBLEM_TYPE
+from memorymark.documents import Record
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import OwnRequest, Request
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.templating import python_code
+
+Dialect = Literal["pytorch", "transformers", "lightning"]
+OPTIMIZERS = {
+    "adamw": "torch.optim.AdamW",
+    "adam": "torch.optim.Adam",
+    "sgd": "torch.optim.SGD",
+    "adafactor": "torch.optim.Adafactor",
+    "adamw8bit": "bitsandbytes.optim.AdamW8bit",
+}
+# peft's names of these tasks, with which it trains a new head in full.
+PEFT_TASKS = {
+    "causal-lm": "CAUSAL_LM",
+    "seq2seq-lm": "SEQ_2_SEQ_LM",
+    "sequence-classification": "SEQ_CLS",
+    "token-classification": "TOKEN_CLS",
+    "question-answering": "QUESTION_ANS",
+}
+HALF = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
+TEMPLATES = "memorymark.results"
+
+
+@dataclass(frozen=True)
+class Code(Record):
+    """The same recipe as code for three libraries.
+
+    The user must define: ``model``, a module whose output has a ``loss``; ``make_loader``, a function from a batch
+    size to a data loader of dictionaries; ``dataset`` for the Trainer; and ``LEARNING_RATE``. If the loss or the
+    optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``.
+    """
+
+    pytorch: str
+    transformers: str
+    lightning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the code must do, on a ``device`` as torch names it.
+
+    Samples are cut to ``seq_len``; ``task`` is an id of ``catalog.tasks``.
+    """
+
+    recipe: Recipe
+    batch_size: int
+    device: str = "cuda"
+    accumulation_steps: int = 1
+    seq_len: int | None = None
+    task: str | None = None
+    own_loss: bool = False
+    own_optimizer: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        info: ProbeInfo,
+        *,
+        recipe: Recipe,
+        batch_size: int,
+        accumulation_steps: int,
+        seq_len: int | None = None,
+    ) -> Plan:
+        """Makes the plan for a request's model, trained with a recipe."""
+        # The loss of a timm model is not in the model either.
+        is_own = isinstance(request, OwnRequest) or request.name.kind in ("factory", "timm")
+        entry = None if is_own else request.name.entry
+        task = None if is_own else request.task or (entry.task if entry is not None else None)
+        return cls(
+            recipe=recipe,
+            batch_size=batch_size,
+            device=info.device_kind,
+            accumulation_steps=accumulation_steps,
+            seq_len=seq_len,
+            task=task,
+            own_loss=is_own or task == "contrastive",
+            own_optimizer=bool(info.optimizer),
+        )
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether an optimizer step sees several batches."""
+        return self.accumulation_steps > 1
+
+    @property
+    def updates(self) -> bool:
+        """Whether there is an optimizer at all."""
+        return self.own_optimizer or self.recipe.optimizer != "none"
+
+    @property
+    def optimizer_class(self) -> str:
+        """The recipe's optimizer, by its full name."""
+        return OPTIMIZERS[self.recipe.optimizer]
+
+    @property
+    def imports_bitsandbytes(self) -> bool:
+        """Whether the optimizer comes from bitsandbytes."""
+        return self.recipe.optimizer == "adamw8bit" and not self.own_optimizer
+
+    @property
+    def half_dtype(self) -> str | None:
+        """The full name of the 16-bit type that the recipe computes in, or ``None``."""
+        return HALF.get(self.recipe.precision)
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether the loss must be scaled, so that gradients do not underflow."""
+        return self.recipe.precision == "fp16"
+
+    @property
+    def peft_task(self) -> str | None:
+        """peft's name of the task, or ``None``."""
+        return PEFT_TASKS.get(self.task) if self.task else None
+
+    @property
+    def must_tell_problem_type(self) -> bool:
+        """Whether the model would set its problem type in the first step, and be compiled again."""
+        return self.recipe.compile and self.task in TELLS_PROBLEM_TYPE
+
+
+def code_for(plan: Plan) -> Code:
+    """Renders the plan as code for each library."""
+    return Code(
+        pytorch=pytorch_code(plan),
+        transformers=python_code(TEMPLATES, "transformers", plan=plan),
+        lightning=python_code(TEMPLATES, "lightning", plan=plan),
+    )
+
+
+def pytorch_code(plan: Plan, *, torch_is_imported: bool = False) -> str:
+    """Renders the plan as plain PyTorch, on its own or for a script that imports torch."""
+    return python_code(TEMPLATES, "pytorch", plan=plan, torch_is_imported=torch_is_imported)

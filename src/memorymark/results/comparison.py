@@ -1,0 +1,187 @@
+"""The same training on several GPUs: which is the fastest and which the cheapest. Pure functions, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from memorymark.catalog import GpuEntry, Price, all_gpus
+from memorymark.documents import LEFT_OUT, Document, in_document
+from memorymark.results.analysis import Analysis
+from memorymark.results.cost import usd_per_million_samples
+from memorymark.results.probe_info import ProbeInfo
+from memorymark.results.shown import Shown
+from memorymark.results.subject import OfRequest
+from memorymark.results.trial import Source
+from memorymark.results.uncertainty import Interval
+
+
+@dataclass(frozen=True)
+class Contender(Document):
+    """One GPU and the prediction for it; ``analysis`` is ``None`` if the training does not fit."""
+
+    gpu: GpuEntry = field(metadata=LEFT_OUT)
+    analysis: Analysis | None = field(metadata=LEFT_OUT)
+
+    @property
+    @in_document(name="gpu")
+    def gpu_id(self) -> str:
+        """The GPU's id in the catalog."""
+        return self.gpu.id
+
+    @property
+    @in_document
+    def gpu_name(self) -> str:
+        """The GPU's name."""
+        return self.gpu.name
+
+    @property
+    @in_document
+    def fits(self) -> bool:
+        """Whether the training fits at all."""
+        return self.analysis is not None
+
+    @property
+    @in_document
+    def max_batch_size(self) -> int | None:
+        """The largest batch that trains."""
+        return self.analysis.max_batch_size if self.analysis else None
+
+    @property
+    @in_document
+    def max_batch_interval(self) -> tuple[int, int] | None:
+        """The interval of the predicted maximum."""
+        return self.analysis.max_batch_interval if self.analysis else None
+
+    @property
+    @in_document
+    def recommended_batch_size(self) -> int | None:
+        """The batch worth using."""
+        return self.analysis.recommended_batch_size if self.analysis else None
+
+    @property
+    @in_document
+    def samples_per_second(self) -> float | None:
+        """Throughput at the batch worth using."""
+        best = self.analysis.recommended if self.analysis else None
+        return best.samples_per_second if best else None
+
+    @property
+    @in_document(name="samples_per_second_interval", older=None)
+    def speed_interval(self) -> Interval | None:
+        """The interval of the predicted throughput at that batch."""
+        best, speed = self.analysis.recommended if self.analysis else None, self.samples_per_second
+        if best is None or speed is None:
+            return None
+        return (best.intervals or {}).get("samples_per_second", (speed, speed))
+
+    @property
+    @in_document
+    def usd_per_million_samples(self) -> float | None:
+        """Dollars for a million samples at the catalog's price."""
+        if self.samples_per_second is None or self.gpu.price is None:
+            return None
+        return usd_per_million_samples(self.gpu.price.usd_per_hour, self.samples_per_second)
+
+    @property
+    def cost_interval(self) -> Interval | None:
+        """The interval of the cost of a million samples."""
+        if self.speed_interval is None or self.gpu.price is None:
+            return None
+        low, high = (usd_per_million_samples(self.gpu.price.usd_per_hour, speed) for speed in self.speed_interval)
+        return high, low
+
+    @property
+    @in_document
+    def price(self) -> Price | None:
+        """The price of an hour."""
+        return self.gpu.price
+
+
+@dataclass(frozen=True)
+class Comparison(OfRequest, Shown):
+    """A training predicted for every GPU of the catalog; ``analyses`` omits GPUs on which it does not fit."""
+
+    kind: ClassVar[Literal["comparison"]] = "comparison"
+
+    analyses: dict[str, Analysis]
+
+    @property
+    def info(self) -> ProbeInfo | None:
+        """The model's facts, taken from the analysis of one GPU; ``None`` if the training fits on none."""
+        return next((analysis.info for analysis in self.analyses.values()), None)
+
+    @property
+    @in_document
+    def source(self) -> Source:
+        """Always ``predicted``, since nobody has every GPU at hand."""
+        return "predicted"
+
+    @property
+    @in_document(name="gpus")
+    def contenders(self) -> list[Contender]:
+        """Every GPU, the fastest first, those on which it does not fit last."""
+        everyone = [Contender(gpu, self.analyses.get(gpu.id)) for gpu in all_gpus()]
+        return sorted(everyone, key=lambda c: (c.analysis is None, -(c.samples_per_second or 0.0)))
+
+    @property
+    def fastest_candidates(self) -> list[Contender]:
+        """The GPUs that may be the fastest, in order of predicted speed; a single one is certain."""
+        timed = [(c, interval) for c in self.contenders if (interval := c.speed_interval)]
+        return [c for c, (_, high) in timed if high >= timed[0][1][0]]
+
+    @property
+    def cheapest_candidates(self) -> list[Contender]:
+        """The GPUs that may be the cheapest per sample, in order of predicted cost; skips GPUs without a price."""
+        priced = [(c, interval) for c in self.contenders if (interval := c.cost_interval)]
+        priced.sort(key=lambda one: one[0].usd_per_million_samples or 0.0)
+        return [c for c, (low, _) in priced if low <= priced[0][1][1]]
+
+    @property
+    def fastest(self) -> Contender | None:
+        """The fastest GPU; ``None`` if several are within the uncertainty."""
+        return _the_only(self.fastest_candidates)
+
+    @property
+    def cheapest(self) -> Contender | None:
+        """The cheapest GPU per sample; ``None`` if several are within the uncertainty."""
+        return _the_only(self.cheapest_candidates)
+
+    @property
+    def unpriced(self) -> list[Contender]:
+        """The GPUs that fit the training but have no known price."""
+        return [c for c in self.contenders if c.samples_per_second and c.gpu.price is None]
+
+    @property
+    @in_document(name="fastest")
+    def fastest_id(self) -> str | None:
+        """The fastest GPU; null if several are within the uncertainty."""
+        return self.fastest.gpu.id if self.fastest else None
+
+    @property
+    @in_document(name="fastest_candidates", older=())
+    def fastest_candidate_ids(self) -> list[str]:
+        """The GPUs that may be the fastest, in order of predicted speed."""
+        return [contender.gpu.id for contender in self.fastest_candidates]
+
+    @property
+    @in_document(name="cheapest")
+    def cheapest_id(self) -> str | None:
+        """The cheapest GPU per sample; null if several are within the uncertainty."""
+        return self.cheapest.gpu.id if self.cheapest else None
+
+    @property
+    @in_document(name="cheapest_candidates", older=())
+    def cheapest_candidate_ids(self) -> list[str]:
+        """The GPUs that may be the cheapest per sample, in order of predicted cost."""
+        return [contender.gpu.id for contender in self.cheapest_candidates]
+
+    @property
+    @in_document(name="unpriced", older=())
+    def unpriced_ids(self) -> list[str]:
+        """GPUs that fit the training but have no price, so that they are not considered for cheapest."""
+        return [contender.gpu.id for contender in self.unpriced]
+
+
+def _the_only(candidates: list[Contender]) -> Contender | None:
+    return candidates[0] if len(candidates) == 1 else None

@@ -1,0 +1,148 @@
+"""One way to train: changes to today's recipe, and their outcome. Pure, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from memorymark.documents import ADDED_LATER, Document, Record, in_document
+from memorymark.question.changes import CHANGES
+from memorymark.question.recipe import Recipe
+from memorymark.results.trial import Source, Trial
+from memorymark.units import gib
+
+
+@dataclass(frozen=True)
+class ChangeCost(Document):
+    """A change and its cost, in words."""
+
+    change: str
+    cost: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option(Record):
+    """One way to train: the changes to today's recipe, by id, and their outcome.
+
+    An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples. ``max_batch_size`` is the largest batch
+    that trains, ``None`` if only ``batch_size`` was tried. ``seq_len`` is set if samples are cut. ``predicted`` and
+    ``measured`` are trials at ``batch_size``, ``at_todays_batch`` is the throughput at today's batch.
+    """
+
+    changes: tuple[str, ...]
+    recipe: Recipe
+    batch_size: int
+    accumulation_steps: int = 1
+    seq_len: int | None = None
+    max_batch_size: int | None = None
+    predicted: Trial | None = None
+    measured: Trial | None = None
+    at_todays_batch: float | None = None
+
+    @property
+    def trial(self) -> Trial:
+        """The measured trial, or else the predicted one."""
+        trial = self.measured or self.predicted
+        assert trial is not None  # noqa: S101 - an option is made of one
+        return trial
+
+    @property
+    @in_document
+    def source(self) -> Source:
+        """Whether its numbers were measured or predicted."""
+        return self.trial.source
+
+    @property
+    def samples_per_second(self) -> float:
+        """Its throughput."""
+        return self.trial.samples_per_second or 0.0
+
+    @property
+    @in_document(name="samples_per_second")
+    def known_samples_per_second(self) -> float | None:
+        """Its throughput; null if unknown."""
+        return self.trial.samples_per_second
+
+    @property
+    def effective_batch_size(self) -> int:
+        """Samples per optimizer step."""
+        return self.batch_size * self.accumulation_steps
+
+    @property
+    def recipe_title(self) -> str:
+        """The changes in a few words, without the batch."""
+        named = [CHANGES[change].title for change in self.changes if change not in ("batch", "shorter")]
+        named += [f"samples of {self.seq_len} tokens"] if self.seq_len else []
+        return ", ".join(named) or "only the batch"
+
+    @property
+    @in_document
+    def title(self) -> str:
+        """The changes in a few words."""
+        steps = f" x {self.accumulation_steps} accumulation steps" if self.accumulation_steps > 1 else ""
+        batch = f"batch {self.batch_size}{steps}"
+        return batch if self.changes == ("batch",) else f"{self.recipe_title}, {batch}"
+
+    @property
+    def costs(self) -> list[tuple[str, str]]:
+        """What each change costs, by its title."""
+        return [(CHANGES[change].title, CHANGES[change].cost) for change in self.changes]
+
+    @property
+    @in_document(name="costs")
+    def change_costs(self) -> list[ChangeCost]:
+        """What each change costs."""
+        return [ChangeCost(title, cost) for title, cost in self.costs]
+
+    @property
+    @in_document
+    def memory_gb(self) -> float:
+        """What tensors have allocated at the peak, in GiB."""
+        return gib(self.trial.peak_allocated_bytes)
+
+
+@dataclass(frozen=True)
+class Refused(Record):
+    """Changes that were tried and rejected, and why; ``does_not_fit`` says that memory ran out."""
+
+    changes: tuple[str, ...]
+    why: str
+    does_not_fit: bool = field(default=False, metadata=ADDED_LATER)
+
+    @property
+    @in_document
+    def title(self) -> str:
+        """The changes in a few words."""
+        return _titles(self.changes)
+
+
+@dataclass(frozen=True)
+class Fault(Record):
+    """Changes that could not be fully tried because a worker was lost, and the reason."""
+
+    changes: tuple[str, ...]
+    reason: str
+
+    @property
+    @in_document
+    def title(self) -> str:
+        """The changes in a few words."""
+        return _titles(self.changes)
+
+
+def _titles(changes: tuple[str, ...]) -> str:
+    return " + ".join(CHANGES[change].title for change in changes) or "today's recipe"
+
+
+def with_measured(option: Option, trial: Trial, predicted: Trial | None) -> Option:
+    """Returns the option with its measured trial, the batch of that trial and the prediction for that batch."""
+    steps = option.accumulation_steps
+    if steps > 1:  # smaller batches need more accumulation steps
+        steps = -(-option.effective_batch_size // trial.batch_size)
+    return replace(
+        option,
+        recipe=replace(option.recipe, accumulation_steps=steps),
+        batch_size=trial.batch_size,
+        accumulation_steps=steps,
+        measured=trial,
+        predicted=predicted,
+    )

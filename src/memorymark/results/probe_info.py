@@ -1,0 +1,73 @@
+"""The device behind a result, and the model on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu
+from memorymark.documents import ADDED_LATER, Record
+from memorymark.results.trial import Source, Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeInfo(Record):
+    """The device behind a probe, and the model on it.
+
+    ``capacity_bytes`` is the most the allocator can hold.
+    ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
+    ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
+    ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
+    ``pixels``, ``seconds``) if callers can choose them. ``convolves_images`` says that the model applies 2-D
+    convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
+    ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
+    ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+    ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
+    step that were never measured.
+    """
+
+    device_kind: str
+    device_name: str
+    gpu_id: str | None = field(default=None, metadata=ADDED_LATER)
+    total_bytes: int
+    capacity_bytes: int
+    capped: bool
+    parameters: int
+    trainable_parameters: int | None = field(default=None, metadata=ADDED_LATER)
+    source: Source = "measured"
+    unknown_operations: tuple[str, ...] = ()
+    weights_dtype: str = field(default="", metadata=ADDED_LATER)
+    optimizer: str = ""
+    optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
+    sample: str = ""
+    sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
+    convolves_images: bool = field(default=False, metadata=ADDED_LATER)
+    small: bool = False
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def target_bytes(self) -> int:
+        """The memory of the target: the whole device, or the cap on the allocator."""
+        return self.capacity_bytes if self.capped else self.total_bytes
+
+    def held_bytes(self, trial: Trial) -> int:
+        """Returns a trial's memory at its peak: all that the device holds or, under a cap, what is reserved."""
+        return trial.peak_reserved_bytes if self.capped else trial.device_bytes
+
+    @property
+    def gpu(self) -> GpuEntry | None:
+        """The device's entry in the catalog, or ``None``."""
+        return gpu_with_id(self.gpu_id)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ProbeInfo:
+        """Reads what ``to_dict`` wrote; older documents had only names for some of the facts."""
+        return super().from_dict(data if "gpu_id" in data else {**data, **_facts_by_names(data)})
+
+
+def _facts_by_names(data: dict[str, Any]) -> dict[str, Any]:
+    """Derives facts that older documents lack from the names in them."""
+    name, by_name = data["device_name"], {gpu.name: gpu for gpu in all_gpus()}
+    gpu = by_name.get(name) or match_gpu(name)
+    return {"gpu_id": gpu.id if gpu is not None else None, "optimizer_is_sgd": data.get("optimizer") == "SGD"}

@@ -1,0 +1,100 @@
+"""The outcome of running, or predicting, training steps at one batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar, Literal
+
+from memorymark.documents import ADDED_LATER, Record
+from memorymark.results.shown import Shown
+
+Source = Literal["measured", "predicted"]
+FailureKind = Literal["memory", "limit"]
+
+
+@dataclass(frozen=True)
+class Breakdown(Record):
+    """What the device held when the step was at its peak. The parts add up to the trial's ``device_bytes``."""
+
+    weights_bytes: int = 0
+    gradients_bytes: int = 0
+    optimizer_state_bytes: int = 0
+    activations_bytes: int = 0
+    temporaries_bytes: int = 0
+    allocator_slack_bytes: int = 0
+    context_bytes: int = 0
+    other_processes_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of the parts."""
+        return sum(getattr(self, part.name) for part in fields(self))
+
+    def on_device(self, *, reserved_bytes: int, device_bytes: int, other_processes_bytes: int) -> Breakdown:
+        """Returns the breakdown with what the device held besides tensors: slack, the context, other processes."""
+        outside_bytes = max(device_bytes - reserved_bytes, 0)
+        others_bytes = min(other_processes_bytes, outside_bytes)
+        return replace(
+            self,
+            allocator_slack_bytes=reserved_bytes - self.total_bytes,
+            context_bytes=outside_bytes - others_bytes,
+            other_processes_bytes=others_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``.
+
+    ``requested_bytes`` and ``free_bytes`` are those of the allocation that failed, or of the whole step if it is known
+    to need more memory than there is.
+    """
+
+    kind: FailureKind
+    message: str
+    requested_bytes: int | None = None
+    free_bytes: int | None = None
+
+    @property
+    def shortfall_bytes(self) -> int | None:
+        """The least memory that was missing, or ``None`` if unknown."""
+        if self.requested_bytes is None or self.free_bytes is None:
+            return None
+        return max(self.requested_bytes - self.free_bytes, 0)
+
+
+def why_nothing_fits(trials: Sequence[Trial]) -> Trial:
+    """Returns the smallest of the failed trials that ran out of memory, or else the last trial."""
+    return next((t for t in reversed(trials) if t.failure and t.failure.kind == "memory"), trials[-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(Record, Shown):
+    """One trial of one batch size.
+
+    Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
+    larger batches. ``resting_bytes`` is what stays allocated between steps.
+    ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
+    ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+    """
+
+    kind: ClassVar[Literal["trial"]] = "trial"
+
+    batch_size: int
+    fits: bool
+    source: Source = "measured"
+    steps: int = 0
+    peak_allocated_bytes: int = 0
+    peak_reserved_bytes: int = 0
+    forward_peak_bytes: int = 0
+    backward_peak_bytes: int = 0
+    resting_bytes: int = 0
+    device_bytes: int = 0
+    allocator_retries: int = 0
+    breakdown: Breakdown | None = None
+    samples_per_second: float | None = None
+    step_seconds: float | None = None
+    step_seconds_spread: float | None = None
+    failure: Failure | None = None
+    intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)

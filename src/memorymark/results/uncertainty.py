@@ -1,0 +1,81 @@
+"""How far off a prediction may be, from the errors of predictions that were checked by measurement.
+
+The figures are 95th percentiles of `benchmarks/prediction.py`, over all workloads measured on an NVIDIA H200, rounded
+up; the error of times leaves room for other hosts.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor, inf
+
+from memorymark.catalog import GpuEntry
+from memorymark.results.trial import Trial
+
+ALLOCATED_ERROR = 0.01
+RESERVED_ERROR = 0.10
+TIME_ERROR = 0.30
+MAXIMUM_ERROR = 0.02
+# The error of the ratio of speeds at two batch sizes: common errors cancel out, but not the host's share of a small
+# batch's time.
+SPEEDUP_ERROR = 0.30
+# GPUs and operations that were never measured make predictions less certain, by these factors.
+MEASURED_GPUS = frozenset({"h200"})
+ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
+
+Interval = tuple[float, float]
+
+
+def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_bytes: int) -> dict[str, Interval]:
+    """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity."""
+    factor = doubt(gpu, certain=certain)
+    allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
+    least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor, capacity_bytes)
+    reserved = max(least, allocated[0]), most  # what is allocated is also reserved
+    device_most = min(reserved[1] + gpu.context_bytes[2], gpu.torch_memory_bytes)
+    intervals = {
+        "peak_allocated_bytes": allocated,
+        "peak_reserved_bytes": reserved,
+        "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
+    }
+    if trial.step_seconds and trial.samples_per_second:
+        fastest, slowest = (trial.step_seconds * times for times in time_factors(gpu, certain=certain))
+        samples = trial.samples_per_second * trial.step_seconds
+        intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
+    return intervals
+
+
+def speedup_interval(speedup: float, gpu: GpuEntry | None, *, certain: bool) -> Interval:
+    """Returns the interval of the ratio of two predicted speeds."""
+    factor = doubt(gpu, certain=certain)
+    return speedup * (1 - SPEEDUP_ERROR) ** factor, speedup * (1 + SPEEDUP_ERROR) ** factor
+
+
+def maximum_interval(
+    maximum: int, trials: list[Trial], gpu: GpuEntry, *, certain: bool, capped: bool
+) -> tuple[int, int]:
+    """Returns the interval of a predicted maximum, from known errors and, without a cap, the spread of contexts."""
+    last = max((t for t in trials if t.fits), key=lambda t: t.batch_size)
+    error = MAXIMUM_ERROR * doubt(gpu, certain=certain)
+    bytes_per_sample = max((last.peak_allocated_bytes - last.resting_bytes) / last.batch_size, 1.0)
+    low, usual, high = gpu.context_bytes
+    fewer, more = (0.0, 0.0) if capped else ((high - usual) / bytes_per_sample, (usual - low) / bytes_per_sample)
+    return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
+
+
+def time_factors(gpu: GpuEntry | None, *, certain: bool) -> Interval:
+    """Returns the factors from a predicted time to the shortest and the longest that it may be.
+
+    Doubts are exponents, so that the shortest time never becomes zero.
+    """
+    factor = doubt(gpu, certain=certain)
+    return (1 - TIME_ERROR) ** factor, (1 + TIME_ERROR) ** factor
+
+
+def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:
+    """Returns how many times larger errors may be than on a measured GPU with measured operations."""
+    is_measured = gpu is not None and gpu.id in MEASURED_GPUS
+    return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
+
+
+def _around(value: float, error: float, most: float = inf) -> Interval:
+    return value * (1 - error), min(value * (1 + error), most)

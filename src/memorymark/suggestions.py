@@ -1,0 +1,88 @@
+"""Changes to a question that a caller can apply: likely corrections, and changes that were checked to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NOTHING_HELPS = "no GPU of the catalog and no change of recipe that was checked makes it fit"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change to the question.
+
+    ``label`` describes the change in a few words, for a button. ``change`` maps options, by their Python names, to
+    their new values; ``None`` removes an option.
+    """
+
+    label: str
+    change: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the proposal in JSON types; ``from_dict`` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Reads what ``to_dict`` wrote; ignores fields that a newer version added."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion(Proposal):
+    """A change that makes the training fit, checked by prediction.
+
+    ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
+    the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
+    of the GPU's ``total_bytes``.
+    """
+
+    label: str = ""
+    recipe: str = ""
+    gpu_name: str = ""
+    without_cap: bool = False
+    max_batch_size: int
+    device_bytes: int
+    total_bytes: int
+
+    def __post_init__(self) -> None:
+        both = " on ".join(filter(None, (self.recipe, self.gpu_name)))
+        object.__setattr__(self, "label", self.label or both or "no memory cap")
+
+    @property
+    def phrase(self) -> str:
+        """The change as part of a sentence, with the largest batch it allows."""
+        parts = [
+            f"with {self.recipe}" if self.recipe else "",
+            f"on the {self.gpu_name}" if self.gpu_name else "",
+            "without the memory cap" if self.without_cap and not self.gpu_name else "",
+        ]
+        return f"{' '.join(filter(None, parts))} (up to batch {self.max_batch_size})"
+
+
+def meant(option: str, names: Iterable[str]) -> list[Proposal]:
+    """Proposes other values for an option."""
+    return [Proposal(name, {option: name}) for name in names]
+
+
+def renamed(given: str, value: Any, names: Iterable[str]) -> list[Proposal]:
+    """Proposes other options in place of an unknown one; they take over its value."""
+    return [Proposal(name, {given: None, name: value}) for name in names]
+
+
+def without(option: str, usual: Any = None) -> Proposal:
+    """Proposes to drop an option; ``usual`` is the value to reset it to, if it cannot be ``None``."""
+    return Proposal(f"without {option.replace('_', ' ')}", {option: usual})
+
+
+def in_a_sentence(suggestions: Sequence[Suggestion]) -> str:
+    """Returns what fits, or that nothing does, as the end of a sentence."""
+    if not suggestions:
+        return NOTHING_HELPS
+    return f"it is predicted to fit {', or '.join(one.phrase for one in suggestions)}"

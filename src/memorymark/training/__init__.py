@@ -1,0 +1,1 @@
+"""One training step: what is trained, how, and what can go wrong."""

@@ -1,0 +1,55 @@
+"""Facts about a training once its model is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from memorymark.training.blame import blaming
+from memorymark.training.step import TrainingStep, weights_dtype
+from memorymark.training.workload import Workload, tensors_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFacts:
+    """Facts about the model, its optimizer and its samples; ``ProbeInfo`` documents the fields of the same names."""
+
+    parameters: int
+    trainable_parameters: int
+    weights_dtype: str
+    optimizer: str = ""
+    optimizer_is_sgd: bool = False
+    sample: str = ""
+    sample_sizes: dict[str, int] = field(default_factory=dict)
+    convolves_images: bool = False
+
+
+def facts_of(step: TrainingStep) -> TrainingFacts:
+    """Returns the facts of a step that was built but has not run."""
+    parameters, workload = list(step.model.parameters()), step.workload
+    return TrainingFacts(
+        parameters=sum(p.numel() for p in parameters),
+        trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),
+        weights_dtype=weights_dtype(step.model),
+        optimizer=step.own_optimizer,
+        optimizer_is_sgd=bool(step.own_optimizer) and _are_sgd(step.optimizers),
+        sample=workload.sample,
+        sample_sizes=dict(workload.sample_sizes),
+        convolves_images=_convolves_images(step.model, workload),
+    )
+
+
+def _are_sgd(optimizers: Iterable[torch.optim.Optimizer]) -> bool:
+    return all(isinstance(one, torch.optim.SGD) for one in optimizers)
+
+
+def _convolves_images(model: nn.Module, workload: Workload) -> bool:
+    """Tells whether the model has 2-D convolutions and its batches hold images: 4-D floating point tensors."""
+    if not any(isinstance(module, nn.Conv2d) for module in model.modules()):
+        return False
+    with blaming("batch="):
+        batch = workload.batch(1, torch.device("cpu"))
+    return any(tensor.dim() == 4 and tensor.is_floating_point() for tensor in tensors_of(batch))

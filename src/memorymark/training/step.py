@@ -1,0 +1,393 @@
+"""The one place that runs a complete training step: forward, loss, backward, optimizer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import is_fake
+from torch.utils._pytree import tree_map_only
+
+from memorymark.devices.allocations import Phase
+from memorymark.devices.storages import dense_parts
+from memorymark.errors import UsageError
+from memorymark.messages import Message
+from memorymark.question.recipe import Recipe
+from memorymark.suggestions import without
+from memorymark.training.adapters import add_adapters, frozen_weights_as_loaded
+from memorymark.training.blame import blaming
+from memorymark.training.optimizers import name_of, optimizers_of
+from memorymark.training.workload import Batch, Workload, count_elements
+
+OnPhase = Callable[[Phase], None]
+AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+SHORT_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
+_has_compiled = False
+
+
+class TrainingStep:
+    """A workload under a recipe on a device, ready to run steps at any batch size.
+
+    ``model`` is already built and prepared. ``arrived`` returns a batch's tensor as it arrives on the device.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        recipe: Recipe,
+        device: torch.device,
+        *,
+        model: nn.Module | None = None,
+        arrived: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self.workload, self.recipe, self.device = workload, recipe, device
+        self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
+        self.optimizers = optimizers_of(workload, recipe, self.model)
+        self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
+        self._largest_batch = (0, 0)
+        self._scaler = self._new_scaler()
+        compiles = recipe.compile and not is_compiled(self.model)
+        self._forward: Callable[..., Any] = compiled(self.model) if compiles else self.model
+        self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
+
+    def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
+        """Runs one step; ``on_phase`` is told when each phase has ended."""
+        with matmul_precision(self.recipe):
+            for _ in range(self.recipe.accumulation_steps):
+                self._forward_and_backward(batch_size, on_phase)
+            self._update()
+        on_phase("optimizer")
+
+    def forward_only(self, batch_size: int) -> None:
+        """Runs the forward pass alone and keeps nothing for a backward pass."""
+        with matmul_precision(self.recipe), torch.no_grad():
+            self._loss(self._batch(batch_size))
+
+    def forward_and_backward(self, batch_size: int) -> None:
+        """Runs the forward and the backward pass and drops the gradients."""
+        with matmul_precision(self.recipe):
+            self._forward_and_backward(batch_size, lambda _: None)
+        self.model.zero_grad(set_to_none=True)
+
+    def recover(self) -> None:
+        """Makes the step usable after it failed half way."""
+        self.model.zero_grad(set_to_none=True)
+        self._scaler = self._new_scaler()  # the old one remembers the half step
+        if not self._has_optimizer_state:
+            for optimizer in self.optimizers:
+                optimizer.state.clear()  # it may be incomplete, which would fail the next step
+
+    def start_over(self) -> None:
+        """Forgets the steps so far, so that the next is a first step. An optimizer that came with state keeps it."""
+        self._has_optimizer_state = self._came_with_state
+        self._largest_batch = (0, 0)
+        self.recover()
+
+    @property
+    def own_optimizer(self) -> str:
+        """The names of the workload's own optimizers; empty if the recipe's is used."""
+        return " + ".join(type(one).__name__ for one in self.optimizers) if self.workload.optimizer is not None else ""
+
+    def weights(self) -> Iterator[Tensor]:
+        """Parameters and buffers."""
+        yield from self.model.parameters()
+        yield from self.model.buffers()
+
+    def gradients(self) -> Iterator[Tensor]:
+        """Yields the existing gradients, sparse ones as their indices and values."""
+        return (part for p in self.model.parameters() if p.grad is not None for part in dense_parts(p.grad))
+
+    def optimizer_state(self) -> Iterator[Tensor]:
+        """The optimizers' tensors on the device."""
+        states = (state for one in self.optimizers for state in one.state.values())
+        return (value for state in states for value in state.values() if isinstance(value, Tensor))
+
+    def _new_scaler(self) -> torch.amp.GradScaler | None:
+        if self.recipe.precision != "fp16":
+            return None
+        # With a scale of 1 no gradient of a random model overflows; an overflow would skip the optimizer's step, and
+        # its state would not be measured.
+        return torch.amp.GradScaler(self.device.type, init_scale=1.0)
+
+    def _require_gradients(self) -> None:
+        """Refuses a loss that does not depend on the module, because then nothing is trained."""
+        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
+        # Hooks may have used the gradients and dropped them.
+        if trained and all(weight.grad is None and not weight._post_accumulate_grad_hooks for weight in trained):
+            raise UsageError(
+                "loss= does not depend on the module, so nothing is trained; compute it from its output.",
+                code="bad_workload",
+            )
+
+    def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
+        loss = self._loss(self._batch(batch_size))
+        _require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
+        if self.recipe.accumulation_steps > 1:
+            loss = loss / self.recipe.accumulation_steps
+        on_phase("forward")
+        with blaming("the backward pass"):
+            (self._scaler.scale(loss) if self._scaler else loss).backward()
+        if self.workload.loss is not None:
+            self._require_gradients()
+        on_phase("backward")
+
+    def _update(self) -> None:
+        with blaming("optimizer="):
+            for optimizer in self.optimizers:
+                if self._scaler:
+                    self._scaler.step(optimizer)
+                else:
+                    optimizer.step()
+        if self._scaler and self.optimizers:
+            self._scaler.update()
+        self._has_optimizer_state = bool(self.optimizers)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        if not self.optimizers:
+            self.model.zero_grad(set_to_none=True)
+
+    def _batch(self, batch_size: int) -> Batch:
+        with blaming("batch="):
+            batch = self.workload.batch(batch_size, self.device)
+        self._require_more(batch_size, batch)
+        if self._arrived is not None:
+            batch = tree_map_only(Tensor, self._arrived, batch)
+        return tree_map_only(Tensor, _channels_last, batch) if self.recipe.channels_last else batch
+
+    def _require_more(self, batch_size: int, batch: Batch) -> None:
+        """Refuses batches that stop growing, as slices at the end of a data set do: any size would seem to fit."""
+        largest, most = self._largest_batch
+        if batch_size > largest:
+            elements = count_elements(batch)
+            if 0 < elements <= most:
+                raise UsageError(
+                    f"batch({batch_size}) of {self.workload.name} holds no more than batch({largest}); make batches of "
+                    "any size, repeating samples if necessary.",
+                    code="bad_workload",
+                )
+            self._largest_batch = batch_size, elements
+
+    def _loss(self, batch: Batch) -> Tensor:
+        with self._autocast(), blaming("loss=" if self.workload.loss is not None else "the module"):
+            if self.recipe.loss == "mean":
+                return _mean_of_logits(self._forward, batch, self.workload.name)
+            if self.workload.loss is not None:
+                return self.workload.loss(self._forward, batch)
+            return _own_loss(self._forward, batch, self.workload.name)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
+        return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Copies a view of a larger tensor, as moving it to a GPU would."""
+    is_part = tensor.layout == torch.strided and tensor.untyped_storage().nbytes() > tensor.nbytes
+    return tensor.clone() if is_part or not is_fake(tensor) else tensor
+
+
+def _channels_last(tensor: Tensor) -> Tensor:
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+
+
+def _mean_of_logits(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
+    """Returns the mean of the logits, a loss for any transformers model."""
+    if not isinstance(batch, Mapping):
+        raise _no_mean(
+            Message(
+                "{loss:mean} needs a dict of arguments, and batch() of {name} returned a {kind}",
+                name=name,
+                kind=_kind(batch),
+            )
+        )
+    output = model(**{argument: value for argument, value in batch.items() if argument != "labels"})
+    logits: Tensor | None = getattr(output, "logits", None)
+    if logits is None:
+        raise _no_mean(
+            Message(
+                "{loss:mean} needs .logits, and the model of {name} returns a {kind} without them",
+                name=name,
+                kind=_kind(output),
+            )
+        )
+    return logits.mean()
+
+
+def _no_mean(what: Message) -> UsageError:
+    usual = without("loss", "model")
+    return UsageError(what, hint="drop it", code="not_applicable", field="loss", given="mean", proposals=[usual])
+
+
+def _own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
+    """Returns the loss in a model's output, as transformers models have it."""
+    if not isinstance(batch, Mapping):
+        raise UsageError(
+            f"batch() of {name} returned a {_kind(batch)}; without loss= it must return a dict of arguments.",
+            code="bad_workload",
+        )
+    output = model(**batch)
+    loss: Tensor | None = getattr(output, "loss", None)
+    if loss is None:
+        raise UsageError(
+            f"the model of {name} returns a {_kind(output)} without .loss; pass loss=, a function of model and batch.",
+            code="bad_workload",
+        )
+    return loss
+
+
+def _require_one_number(loss: Any, argument: str) -> None:
+    """Refuses a loss that no backward pass can start from."""
+    if not isinstance(loss, Tensor):
+        raise UsageError(
+            f"{argument} returned {_kind(loss)} as the loss; it must be a tensor with one number.", code="bad_workload"
+        )
+    if loss.numel() != 1:
+        raise UsageError(
+            f"{argument} returned a loss of shape {tuple(loss.shape)}; return one number, such as its .mean().",
+            code="bad_workload",
+        )
+    if not loss.requires_grad:
+        raise UsageError(
+            f"{argument} returned a loss without gradients; compute it from the module's output, not under no_grad and "
+            "not detached.",
+            code="bad_workload",
+        )
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__.removeprefix("Fake")  # a prediction runs on tensors without contents
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Tells whether the model itself was compiled; compiled parts of it do not count."""
+    return hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
+
+
+def runs_compiled_code(model: nn.Module) -> bool:
+    """Tells whether the model or any part of it was compiled."""
+    return any(map(is_compiled, model.modules()))
+
+
+def compiled(model: nn.Module) -> Callable[..., Any]:
+    """Compiles the model as in a fresh process.
+
+    If a model of the same class was compiled before at another batch size, torch would compile this one for dynamic
+    sizes, into slower code. So all compiled code is reset, and other models are compiled again when next called.
+    """
+    global _has_compiled
+    if _has_compiled:
+        torch.compiler.reset()
+    _has_compiled = True
+    return torch.compile(model)
+
+
+def build_model(workload: Workload, recipe: Recipe) -> nn.Module:
+    """Builds the model on torch's default device, with adapters if the recipe trains those."""
+    with frozen_weights_as_loaded(recipe), blaming("build="):
+        model = workload.build()
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            f"build= returned {_kind(model)}, not a torch.nn.Module; return the model.", code="bad_workload"
+        )
+    return add_adapters(model, recipe) if recipe.lora else model
+
+
+def weights_dtype(model: nn.Module) -> str:
+    """Returns the type of the weights, or of most of them if they differ; empty if there are none."""
+    counts: Counter[torch.dtype] = Counter()
+    for parameter in model.parameters():
+        counts[parameter.dtype] += parameter.numel()
+    if not counts:
+        return ""
+    dtype = counts.most_common(1)[0][0]
+    return SHORT_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Module:
+    """Builds the model fast on the device, and lays it out in memory as ``model.to(device)`` does.
+
+    Initializing random weights takes seconds on a CPU and no time on a GPU, but there it leaves gaps between them that
+    a model built on the CPU and moved does not have. So the model is moved through the host once.
+    """
+    with device:
+        model = build_model(workload, recipe)
+    if device.type == "cuda":
+        model = model.cpu()
+        torch.cuda.empty_cache()
+    return model.to(device)
+
+
+def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
+    """Puts the model into the mode, memory format and checkpointing the recipe asks for."""
+    model.train(recipe.train_mode)
+    if recipe.attention != "auto":
+        _choose_attention(model, recipe.attention)
+    if recipe.gradient_checkpointing:
+        enable = getattr(model, "gradient_checkpointing_enable", None)
+        if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
+            raise UsageError(
+                f"{name_of(model)} has no gradient checkpointing",
+                hint=Message("drop {gradient_checkpointing}"),
+                code="not_applicable",
+                field="gradient_checkpointing",
+                given=True,
+                proposals=[without("gradient_checkpointing", usual=False)],
+            )
+        enable()
+        if recipe.lora and (let_gradients_in := getattr(model, "enable_input_require_grads", None)) is not None:
+            let_gradients_in()  # else a block with frozen inputs and weights would not be recomputed
+    if recipe.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model
+
+
+def _choose_attention(model: nn.Module, attention: str) -> None:
+    """Sets the attention for the model and its parts, some of which have their own config."""
+
+    def takes(module: Any) -> bool:
+        try:
+            module.set_attn_implementation(attention)
+        except ValueError:  # transformers raises for models that lack it; for some it only warns
+            return False
+        return bool(module.config._attn_implementation == attention)
+
+    choosing = [module for module in model.modules() if hasattr(module, "set_attn_implementation")]
+    if not choosing:
+        raise _no_attention(f"{name_of(model)} has no choice of attention", attention)
+    if not sum(map(takes, choosing)):
+        raise _no_attention(f"{name_of(model)} has no {attention} attention", attention)
+
+
+def _no_attention(what: str, attention: str) -> UsageError:
+    return UsageError(
+        what,
+        hint=Message("drop {attention}"),
+        code="not_applicable",
+        field="attention",
+        given=attention,
+        proposals=[without("attention", usual="auto")],
+    )
+
+
+@contextmanager
+def matmul_precision(recipe: Recipe) -> Iterator[None]:
+    """Enables TF32 if the recipe wants it, and restores the old setting at exit."""
+    if not recipe.tf32:
+        yield
+        return
+    try:
+        before, put_back = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
+        torch.set_float32_matmul_precision("high")
+    except RuntimeError:  # the caller uses torch's newer setting, which conflicts with this one
+        matmul: Any = torch.backends.cuda.matmul
+        before, put_back = matmul.fp32_precision, partial(setattr, matmul, "fp32_precision")
+        matmul.fp32_precision = "tf32"
+    try:
+        yield
+    finally:
+        put_back(before)

@@ -1,0 +1,86 @@
+"""What is trained: a model and its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from memorymark.checks.types import shown
+from memorymark.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+Batch = dict[str, "Tensor"]
+# What each function is called with.
+TAKES = {"build": (), "batch": ("size", "device"), "loss": ("model", "batch"), "optimizer": ("model",)}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model to build and the synthetic batches to train it on.
+
+    ``build()`` makes the model, with the device as torch's default device; it is called for every run or prediction.
+    ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
+    ``loss(model, batch)`` runs the forward pass and returns the loss; without it the model's own ``.loss`` is used.
+    ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
+    ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
+    ``{"tokens": 128}``, if a caller may change it.
+    """
+
+    build: Callable[[], nn.Module]
+    batch: Callable[[int, torch.device], Batch]
+    loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
+    name: str = field(default="model", kw_only=True)
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer | Sequence[torch.optim.Optimizer]] | None = field(
+        default=None, kw_only=True
+    )
+    sample: str = field(default="", kw_only=True)
+    sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
+
+    def __post_init__(self) -> None:
+        for name, takes in TAKES.items():
+            given, may_be_left_out = getattr(self, name), name in ("loss", "optimizer")
+            if not (given is None and may_be_left_out):
+                require_function(name, given, takes)
+        for name in ("name", "sample"):
+            if not isinstance(getattr(self, name), str):
+                raise UsageError(f"{name}= must be a string, not {shown(getattr(self, name))}.", code="bad_workload")
+
+
+def require_function(name: str, given: Any, takes: Sequence[str]) -> None:
+    """Refuses a function that cannot be called with these arguments; a builtin without a signature passes."""
+    called = f"{name}({', '.join(takes)})"
+    if not callable(given):
+        kind = shown(given) if given is None or isinstance(given, (str, int, float)) else f"a {type(given).__name__}"
+        makes = " that makes as many samples as requested" if name == "batch" else ""
+        raise UsageError(f"{name}= must be a function{makes}, called as {called}, not {kind}.", code="bad_workload")
+    try:
+        signature(given).bind(*takes)
+    except TypeError:
+        raise UsageError(
+            f"{name}= is called as {called}, but {_named(given)} does not accept that.", code="bad_workload"
+        ) from None
+    except ValueError:  # it has no signature
+        return
+
+
+def _named(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def tensors_of(batch: Any) -> list[Tensor]:
+    """Returns the visible tensors of a batch; those inside other objects are not found."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves(dict(batch) if isinstance(batch, Mapping) else batch)  # a tokenizer's output is not a dict
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def count_elements(batch: Any) -> int:
+    """Returns how many elements the visible tensors of a batch hold."""
+    return sum(tensor.numel() for tensor in tensors_of(batch))

@@ -1,0 +1,1 @@
+"""MemoryMark inside a running training: what it observes and concludes."""

@@ -1,0 +1,71 @@
+"""Finds the size of a batch of any form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+MAX_DEPTH = 5
+# An image, unlike a batch of series, has this many channels, and sides longer than the features of most series.
+CHANNELS, LEAST_SIDE = {1, 3, 4}, 8
+# Fewer tensors in a list are not samples, by depth: two at the top are usually inputs and targets.
+LEAST_SAMPLES = (3, 1)
+
+
+class BatchSize(NamedTuple):
+    """The leading dimension of a batch's first tensor, or the number of samples in a list, and their elements."""
+
+    samples: int
+    elements: int
+
+
+def size_of(batch: Any) -> BatchSize | None:
+    """Returns the size of a batch: a tensor, a list of samples, or tensors inside dicts, tuples and objects."""
+    return next(_sizes(batch, 0), None) or _length(batch)
+
+
+def size_of_arguments(arguments: Sequence[Any]) -> BatchSize | None:
+    """Returns the batch size in a module's arguments, which are not samples but may include a list of samples."""
+    found = (size for argument in arguments for size in _sizes(argument, 1))
+    return next(found, None) or next(filter(None, map(_length, arguments)), None)
+
+
+def _length(batch: Any) -> BatchSize | None:
+    return BatchSize(len(batch), len(batch)) if isinstance(batch, (list, tuple)) and batch else None
+
+
+def _sizes(value: Any, depth: int) -> Iterator[BatchSize]:
+    if _is_tensor(value):
+        if len(value.shape) > 0:
+            yield BatchSize(int(value.shape[0]), int(value.numel()))
+        return
+    if depth == MAX_DEPTH or isinstance(value, (str, bytes, int, float, bool, type(None))):
+        return
+    if isinstance(value, Mapping):
+        inside: Any = value.values()
+    elif isinstance(value, (list, tuple)):
+        if _are_samples(value, depth):
+            yield BatchSize(len(value), sum(int(sample.numel()) for sample in value))
+            return
+        if len(value) > 8 and depth == 0 and isinstance(value, list):
+            return  # uncollated samples: their number is the size
+        inside = value
+    else:
+        inside = getattr(value, "__dict__", {}).values()
+    for part in inside:
+        yield from _sizes(part, depth + 1)
+
+
+def _is_tensor(value: Any) -> bool:
+    return getattr(value, "shape", None) is not None and hasattr(value, "numel")
+
+
+def _are_samples(parts: Sequence[Any], depth: int) -> bool:
+    """Tells whether these are separate samples, such as images of different sizes, not tensors of one batch."""
+    if depth >= len(LEAST_SAMPLES) or len(parts) < LEAST_SAMPLES[depth]:
+        return False
+    if not all(_is_tensor(part) and len(part.shape) == 3 for part in parts):
+        return False
+    leading = {int(part.shape[0]) for part in parts}
+    are_images = leading <= CHANNELS and all(min(part.shape[1:]) >= LEAST_SIDE for part in parts)
+    return are_images or len(leading) > 1

@@ -1,0 +1,314 @@
+"""The detector: hears of batches, forward passes and optimizer steps, and learns how a training runs.
+
+It knows neither who calls it nor how the script is written. It never waits for the GPU, grows with the number of steps
+or raises: an error inside ends the watching, not the training.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import torch
+
+from memorymark.watch.batches import BatchSize, size_of, size_of_arguments
+from memorymark.watch.gpu_meter import WARM_UP_STEPS, GpuMeter, open_gpu_of
+from memorymark.watch.modules import (
+    any_trains,
+    describe_model,
+    describe_optimizer,
+    outermost_modules,
+    parameters_of,
+)
+from memorymark.watch.observation import Ending, LoaderFacts, ModelFacts, Observation, OptimizerFacts
+from memorymark.watch.phase import Phase, StepSoFar
+from memorymark.watch.roots import RootHooks
+from memorymark.watch.step_recorder import StepRecorder
+from memorymark.watch.surroundings import describe_ending, describe_loader, framework, processors, uses_tf32
+from memorymark.watch.weak import WeakList
+
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def _harmless(method: Method) -> Method:
+    """Wraps a method so that its errors never reach the script."""
+
+    @functools.wraps(method)
+    def guarded(self: Detector, *args: Any, **kwargs: Any) -> None:
+        if not self.active:
+            return
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:
+            self._give_up(error)
+
+    guarded._torchdynamo_disable = True  # type: ignore[attr-defined] # never compiled
+    return guarded  # type: ignore[return-value]
+
+
+class Detector:
+    """Learns from a training while it runs; ``observation`` returns what it knows so far.
+
+    ``on_step`` is called after each optimizer step, to save the observation. ``open_gpu`` returns a watch for a
+    device's GPU. ``clock`` returns seconds. The observation covers the last phase.
+    """
+
+    def __init__(
+        self,
+        on_step: Callable[[Detector], None] | None = None,
+        *,
+        open_gpu: Callable[[torch.device], Any] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.active = True
+        self.problem: str | None = None
+        self._on_step, self._clock = on_step, clock
+        self._gpu = GpuMeter(open_gpu or open_gpu_of)
+        self._thread = threading.main_thread().ident
+        self._steps = self._samples = 0
+        self._started = self._last_update = 0.0
+        self._loading_since: float | None = None
+        self._loader: LoaderFacts | None = None
+        self._autocast: str | None = None
+        self._model: ModelFacts | None = None
+        self._optimizer_facts: list[OptimizerFacts] = []
+        self._ending: Ending | None = None
+        self._hooks = RootHooks(self.forward_begins, self.forward_ends, self.evaluates)
+        self._recorder: StepRecorder | None = None
+        self._phase, self._step = Phase(), StepSoFar()
+
+    @_harmless
+    def loading(self, loader: Any = None) -> None:
+        """A data loader is asked for a batch."""
+        if threading.get_ident() != self._thread:
+            return
+        if not torch.is_grad_enabled() or self._phase.is_in_eval_mode or self._phase.feeds.is_foreign(loader):
+            self._see_evaluation()
+            return
+        self._gpu.wait_begins()
+        self._loading_since = self._clock()
+
+    @_harmless
+    def loaded(self, batch: Any, loader: Any = None) -> None:
+        """The data loader has given a batch; ``None`` if it had no more."""
+        if self._loading_since is None:
+            self._take_foreign(batch, loader)
+            return
+        self._step.waiting_seconds += self._clock() - self._loading_since
+        self._loading_since = None
+        self._gpu.wait_ends()
+        if batch is None:
+            return
+        if self._loader is None or self._phase.steps == 0:
+            self._loader = describe_loader(loader)
+        self._phase.feeds.gave(loader)
+        self._step.foreign = []
+        self._step.batches += 1
+        self._take(size_of(batch), first=self._step.batches == 1)
+
+    @_harmless
+    def forward_begins(self, inputs: Any, module: int = 0) -> None:
+        """A module that the script calls directly begins its forward pass; ``module`` identifies it."""
+        if not self._concerns():
+            return
+        if self._recorder is not None:
+            self._recorder.forward_begins()
+        if self._loader is not None:
+            return
+        forwards = self._step.forwards
+        first = not forwards
+        forwards[module] += 1
+        if first and self._phase.steps:
+            self._step.between_seconds += self._clock() - self._last_update
+            self._gpu.wait_ends()
+        if module == next(iter(forwards)):
+            self._take(size_of_arguments(inputs), first=first)
+
+    @_harmless
+    def forward_ends(self) -> None:
+        """The forward pass has ended."""
+        if self._recorder is not None and self._concerns():
+            self._recorder.forward_ended()
+
+    @_harmless
+    def evaluates(self) -> None:
+        """A module that the script calls directly runs in evaluation mode."""
+        if threading.get_ident() == self._thread and not self._phase.trains_in_eval_mode:
+            self._see_evaluation()
+
+    @_harmless
+    def entered_autocast(self, device_type: str, dtype: torch.dtype | None, *, enabled: bool) -> None:
+        """Autocast begins; in an evaluation it is ignored."""
+        # In any thread: a checkpoint recomputes in one of autograd's.
+        if not torch.is_grad_enabled() or self._phase.is_in_eval_mode:
+            return
+        device = self._gpu.device
+        if enabled and dtype is not None and (device is None or device_type == device.kind):
+            self._autocast = str(dtype).removeprefix("torch.")
+
+    @_harmless
+    def updating(self) -> None:
+        """An optimizer begins its step: the backward pass is over."""
+        if self._recorder is not None:
+            self._recorder.backward_ended(self._phase.optimizers, self._phase.modules)
+
+    @_harmless
+    def updated(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer has ended its step. The first one seen counts steps."""
+        self._gpu.updated()
+        steps = self._phase.steps_ended_by(optimizer)
+        if not steps:
+            self._phase.optimizers.append(optimizer)
+            return
+        if self._phase.steps and not self._phase.is_counted_by(optimizer):
+            self._phase = Phase()
+        self._phase.count_by(optimizer)
+        self._count_step(self._clock(), steps)
+        if self._on_step is not None:
+            self._on_step(self)
+
+    def ended(self, error: BaseException | None) -> None:
+        """The training is over, perhaps by an exception."""
+        self._ending = describe_ending(error) if error is not None else None
+        try:
+            self._hooks.remove()
+            self._describe()
+            self._gpu.finish()
+            if self._recorder is not None and error is None:
+                self._recorder.finish(self._phase.optimizers, self._autocast)
+            else:
+                self._gpu.abandon_recording()
+        except Exception as failed:  # after a CUDA error every query fails
+            self.problem = self.problem or f"{type(failed).__name__}: {failed}"
+        self.active = False
+
+    def forked(self) -> None:
+        """This process is a fork of the watched one; its work is not watched."""
+        self.active, self._on_step = False, None
+
+    def observation(self) -> Observation:
+        """Returns everything known so far."""
+        phase, recorder, loads = self._phase, self._recorder, self._loader is not None
+        return Observation(
+            steps=self._steps,
+            samples=self._samples,
+            seconds=self._last_update - self._started,
+            **phase.facts(loads=loads),
+            **self._gpu.facts(waits_per_step=phase.micro_batches if loads else 1),
+            autocast=self._autocast,
+            tf32=uses_tf32(self._model),
+            model=self._model,
+            optimizers=list(self._optimizer_facts),
+            loader=self._loader,
+            recording=recorder.recording if recorder is not None else None,
+            longest_batch=recorder.compared_with_recorded(phase.most_elements) if recorder is not None else 1.0,
+            torch_imported=True,
+            framework=framework(),
+            processors=processors(),
+            ending=self._ending,
+            problem=self.problem,
+        )
+
+    def _give_up(self, error: Exception) -> None:
+        """Leaves the script alone from here on."""
+        self.active = False
+        self.problem = f"{type(error).__name__}: {error}"
+        with suppress(Exception):
+            self._hooks.remove()
+            self._gpu.let_go()
+
+    def _see_evaluation(self) -> None:
+        """Excludes an evaluation from the time and the allocations of the step."""
+        self._step.is_disturbed = True
+        if self._recorder is not None and self._gpu.recording:
+            self._recorder.abandon()
+            self._detach()
+
+    def _concerns(self) -> bool:
+        """Tells whether a call belongs to the training, not to an evaluation or a thread that prepares batches."""
+        return torch.is_grad_enabled() and threading.get_ident() == self._thread
+
+    def _take(self, size: BatchSize | None, *, first: bool) -> None:
+        if size is None:
+            return
+        self._step.samples += size.samples
+        self._phase.see_size(size)
+        if first and self._recorder is not None and self._gpu.is_usable:
+            self._step.is_disturbed |= self._gpu.recording
+            self._recorder.step_begins(size, self._phase.steps, self._phase.optimizers, self._autocast)
+            if self._gpu.recording:
+                self._hooks.attach()
+            else:
+                self._detach()
+
+    def _take_foreign(self, batch: Any, loader: Any) -> None:
+        """Keeps a batch of a data set that seems foreign; the next update may show that it is the training's."""
+        phase = self._phase
+        if batch is not None and self._concerns() and not phase.is_in_eval_mode and phase.feeds.is_foreign(loader):
+            phase.feeds.gave(loader)
+            self._step.keep_foreign(size_of(batch))
+
+    def _count_step(self, now: float, steps: int) -> None:
+        """Counts a step, or several that are only now known to be steps."""
+        phase, step, loads = self._phase, self._step, self._loader is not None
+        if loads and not step.batches:
+            phase.adopt_foreign(step)
+        seconds = now - self._last_update if self._steps else 0.0
+        if self._steps == 0:
+            self._started = now
+        phase.feeds.updated()
+        step.is_disturbed |= self._gpu.recording
+        if phase.steps == 0:
+            self._first_step()
+        elif phase.steps == 1:
+            self._second_step()
+        elif phase.steps >= WARM_UP_STEPS and not step.is_disturbed:
+            phase.add_time(step, seconds, loads=loads)
+        self._steps += steps
+        phase.steps += 1
+        self._samples += phase.samples_of(step, steps)
+        self._last_update, self._step = now, StepSoFar()
+        if phase.steps > 2:
+            self._settle()
+        self._gpu.stepped(now, seconds, phase.steps, loads=loads)
+
+    def _settle(self) -> None:
+        if self._hooks.settle():
+            self._describe()
+        if not self._gpu.recording:
+            self._detach()
+
+    def _detach(self) -> None:
+        """Removes hooks from the model between recordings if a data loader reports batches."""
+        if self._loader is not None and not self._hooks.learning:
+            self._hooks.remove()
+
+    def _first_step(self) -> None:
+        # An optimizer may run in an autograd thread, which loads no batches.
+        if not isinstance(threading.current_thread(), threading._DummyThread):
+            self._thread = threading.get_ident()
+        self._phase.forget_sizes_before()
+        parameters = parameters_of(self._phase.optimizers)
+        self._gpu.open(next((parameter.device for parameter in parameters), torch.device("cpu")))
+        self._recorder = StepRecorder(self._gpu.watch) if self._gpu.watch is not None else None
+        self._hooks.remove()
+
+    def _second_step(self) -> None:
+        """Describes the training: by now every optimizer has been seen once."""
+        modules = outermost_modules(parameters_of(self._phase.optimizers))
+        self._phase.modules = WeakList(modules)
+        self._phase.trains_in_eval_mode = not any_trains(modules)
+        if self._loader is None or self._gpu.watch is not None:
+            self._hooks.learn(modules)
+        self._describe()
+
+    def _describe(self) -> None:
+        parameters = parameters_of(self._phase.optimizers)
+        if parameters:  # else the script has dropped them, and the earlier facts still hold
+            self._model = describe_model(list(self._hooks.called) or list(self._phase.modules), parameters)
+            # Some scripts have an optimizer for each parameter.
+            self._optimizer_facts = list(dict.fromkeys(map(describe_optimizer, self._phase.optimizers)))

@@ -1,0 +1,78 @@
+"""Memory that ran out or that the allocator cannot use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memorymark.advice.screening import split
+from memorymark.units import GIB, format_bytes
+from memorymark.watch import code as changes
+from memorymark.watch.findings.base import MEMORY_USED, Estimate, Finding, is_low_precision
+from memorymark.watch.observation import Observation
+
+FRAGMENTED = 0.15
+
+
+def ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
+    """Finds that the training ended because memory ran out."""
+    if seen.ending is None or not seen.ending.out_of_memory:
+        return
+    today = seen.batch_size
+    size = f"batch {today}" if today else "this batch"
+    # Running out of memory disproves an estimate that says this batch fits.
+    fits = estimate.recommended if estimate is not None and today and estimate.recommended < today else None
+    title, code, savings = "Use a smaller batch", "", ", ".join(_savings(seen))
+    note = f"Also saves memory: {savings}."
+    if today == 1:
+        title = f"Save memory in the step itself: {savings}"
+        note = "If weights and optimizer state fill the memory, an 8-bit optimizer or LoRA saves more."
+    elif today:
+        smaller, accumulate = split(today * seen.micro_batches, fits or today // 2)
+        title, code = f"{title}: {smaller}", changes.batch(seen, smaller, accumulate=accumulate)
+    yield Finding(
+        kind="out_of_memory",
+        headline=f"It ran out of memory with {size}" + (f"; about {fits} should fit" if fits else ""),
+        title=title,
+        reason=f"{seen.ending.kind}: {seen.ending.message}",
+        code=code,
+        note=note,
+        weight=100,
+    )
+
+
+def _savings(seen: Observation) -> Iterator[str]:
+    """Yields ways to use less memory at the same batch that are not in use yet."""
+    if not is_low_precision(seen):
+        yield "bf16"
+    if seen.model is None or not seen.model.checkpointing:
+        yield "gradient checkpointing"
+    yield "shorter samples"
+
+
+def allocator(seen: Observation) -> Iterator[Finding]:
+    """Finds that the allocator holds memory that it cannot use."""
+    memory, device = seen.memory, seen.device
+    if memory is None or device is None or not memory.modelled or memory.allocator == "expandable":
+        return
+    slack = memory.peak_reserved_bytes - memory.peak_allocated_bytes
+    part = slack / max(memory.peak_reserved_bytes, 1)
+    crowded = memory.peak_reserved_bytes > MEMORY_USED * device.capacity_bytes
+    if memory.retries:
+        yield Finding(
+            kind="allocator",
+            headline="The memory is too full: the allocator keeps freeing memory and requesting it again",
+            title="Let segments of memory grow",
+            reason=f"{memory.retries} retries in {seen.steps} steps, each of which waits for the GPU",
+            code=changes.EXPANDABLE,
+            note="If that is not enough, use a slightly smaller batch.",
+            weight=5.0,
+        )
+    elif part > FRAGMENTED and slack > GIB and crowded:
+        yield Finding(
+            kind="allocator",
+            headline="Fragmentation wastes memory",
+            title="Let segments of memory grow",
+            reason=f"{format_bytes(slack)} ({100 * part:.0f} %) of what is reserved was not in use at the peak",
+            code=changes.EXPANDABLE,
+            weight=1.2,
+        )

@@ -1,0 +1,1 @@
+"""What tests share: small models, recorded results, simulated GPUs, calls of a service."""

@@ -1,0 +1,1 @@
+"""Just what timm imports."""

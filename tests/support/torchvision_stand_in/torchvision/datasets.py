@@ -1,0 +1,1 @@
+CIFAR10 = CIFAR100 = MNIST = KMNIST = FashionMNIST = ImageFolder = None

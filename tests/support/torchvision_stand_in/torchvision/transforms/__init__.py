@@ -1,0 +1,2 @@
+class ToTensor:
+    """timm derives from it."""

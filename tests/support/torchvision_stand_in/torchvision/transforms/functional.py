@@ -1,0 +1,3 @@
+from enum import Enum
+
+InterpolationMode = Enum("InterpolationMode", ["NEAREST", "BILINEAR", "BICUBIC", "BOX", "HAMMING", "LANCZOS"])

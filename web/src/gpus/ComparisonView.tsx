@@ -1,0 +1,158 @@
+import { useState } from "react";
+import type { Comparison, Contender, Job } from "../api/types";
+import { AnalyzeAnother } from "../result/AnalyzeAnother";
+import { ChangeQuestion } from "../result/ChangeQuestion";
+import { ExportButtons } from "../result/ExportButtons";
+import { HeadlineCard } from "../result/HeadlineCard";
+import { SYNTHETIC } from "../result/HowFound";
+import { JobTitle } from "../result/JobTitle";
+import { RunAgain } from "../result/RunAgain";
+import { count, dollars, perSecond, shortGpuName } from "../shared/format";
+import { link } from "../shared/route";
+import { Badge } from "../ui/Badge";
+import { BarCell } from "../ui/BarCell";
+import { Card } from "../ui/Card";
+import { SegmentField } from "../ui/fields";
+import { ScrollTable } from "../ui/ScrollTable";
+import { gpusCsv } from "./csv";
+import { comparisonDetail, comparisonHeadline } from "./headline";
+import { ranked, type Ranking } from "./ranking";
+
+const RANKINGS = [
+  { value: "speed", label: "By speed" },
+  { value: "cost", label: "By cost" },
+] as const;
+
+const SPEED = "Samples per second";
+const COST = "$ per million samples";
+
+interface ComparisonViewProps {
+  job: Job;
+  comparison: Comparison;
+  model: string;
+}
+
+/** The same training on every GPU. */
+export function ComparisonView({ job, comparison, model }: ComparisonViewProps) {
+  const [ranking, setRanking] = useState<Ranking>("speed");
+  return (
+    <div className="space-y-6">
+      <JobTitle job={job} model={model} place="all GPUs" source={comparison.source}>
+        <ChangeQuestion job={job} />
+        <AnalyzeAnother />
+      </JobTitle>
+      <HeadlineCard headline={comparisonHeadline(comparison)} detail={comparisonDetail(comparison)} />
+      <Card
+        title="All GPUs"
+        note="Cost is for a million samples at the catalog's price."
+        action={
+          <div className="w-56">
+            <SegmentField label="Rank" value={ranking} choices={RANKINGS} onChange={setRanking} />
+          </div>
+        }
+      >
+        <GpuTable job={job} comparison={comparison} ranking={ranking} />
+        <p className="mt-4 text-sm text-soft">{SYNTHETIC}</p>
+      </Card>
+      <div className="flex flex-wrap items-center justify-between gap-3">
+        <ExportButtons job={job} result={comparison} csv={() => gpusCsv(comparison)} />
+        <RunAgain job={job} />
+      </div>
+    </div>
+  );
+}
+
+function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparison; ranking: Ranking }) {
+  const gpus = ranked(comparison.gpus, ranking);
+  const fastest = Math.max(0, ...gpus.map((gpu) => gpu.samples_per_second ?? 0));
+  const dearest = Math.max(0, ...gpus.map((gpu) => gpu.usd_per_million_samples ?? 0));
+  const isByCost = ranking === "cost";
+  const speedCell = (gpu: Contender) => (
+    <td>
+      <BarCell value={gpu.samples_per_second} most={fastest} words={perSecond} color="bg-sky" nothing="" />
+    </td>
+  );
+  return (
+    <ScrollTable label="Ranking">
+      <table className="w-full min-w-[44rem] text-sm">
+        <caption className="sr-only">All GPUs, ranked by {ranking}</caption>
+        <thead>
+          <tr className="text-left text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+            <th scope="col">
+              <span className="sr-only">Rank</span>
+            </th>
+            <th scope="col">GPU</th>
+            {(isByCost ? [COST, SPEED] : [SPEED, COST]).map((name) => (
+              <th key={name} scope="col" className="w-[24%]">
+                {name}
+              </th>
+            ))}
+            <th scope="col" className="text-right">
+              Recommended
+            </th>
+            <th scope="col" className="text-right">
+              Maximum
+            </th>
+            <th scope="col" className="text-right">
+              Price
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {gpus.map((gpu, index) => (
+            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2 [&>td]:whitespace-nowrap">
+              <td className="w-8 text-right text-faint">{index + 1}</td>
+              <td>
+                <GpuName job={job} gpu={gpu} comparison={comparison} />
+              </td>
+              {gpu.fits ? (
+                <>
+                  {!isByCost && speedCell(gpu)}
+                  <td>
+                    <BarCell
+                      value={gpu.usd_per_million_samples}
+                      most={dearest}
+                      words={dollars}
+                      color="bg-warn"
+                      nothing="no price"
+                    />
+                  </td>
+                  {isByCost && speedCell(gpu)}
+                  <td className="text-right font-semibold text-accent">
+                    {gpu.recommended_batch_size === null ? "none" : count(gpu.recommended_batch_size)}
+                  </td>
+                  <td className="text-right">{count(gpu.max_batch_size ?? 0)}</td>
+                </>
+              ) : (
+                <td colSpan={4} className="text-bad-ink">
+                  Does not fit
+                </td>
+              )}
+              <td className="text-right text-soft">{gpu.price ? `$${gpu.price.usd_per_hour.toFixed(2)}/h` : "–"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollTable>
+  );
+}
+
+function GpuName({ job, gpu, comparison }: { job: Job; gpu: Contender; comparison: Comparison }) {
+  const name = shortGpuName(gpu.gpu_name);
+  return (
+    <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+      {gpu.fits ? (
+        <a
+          href={link.job(job.id, gpu.gpu)}
+          className="font-medium whitespace-nowrap underline decoration-edge underline-offset-4 hover:decoration-accent"
+        >
+          {name}
+        </a>
+      ) : (
+        <span className="font-medium">{name}</span>
+      )}
+      {comparison.fastest === gpu.gpu && <Badge tone="good">fastest</Badge>}
+      {comparison.cheapest === gpu.gpu && <Badge tone="good">cheapest</Badge>}
+    </span>
+  );
+}

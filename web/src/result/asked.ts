@@ -1,0 +1,16 @@
+// The question of a job, to be asked again or otherwise.
+import type { Job, Values } from "../api/types";
+import { LENGTH, LENGTHS } from "../form/option";
+
+/** The same question with a change made; null leaves an option out. */
+export function changed(values: Values, change: Values): Values {
+  return Object.fromEntries(Object.entries({ ...values, ...change }).filter(([, value]) => value !== null));
+}
+
+/** What asks the question of a job again, or that of one GPU or one length of its result; null where nobody can. */
+export function askedValues({ options, kind }: Pick<Job, "options" | "kind">, part: string | null = null): Values | null {
+  if (!options) return null;
+  if (part === null) return options;
+  const one = kind === "comparison" ? { gpu: part, all_gpus: null } : { [LENGTH]: Number(part), [LENGTHS]: null };
+  return changed(options, one);
+}

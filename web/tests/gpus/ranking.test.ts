@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import type { Contender } from "../../src/api/types";
+import { ranked } from "../../src/gpus/ranking";
+
+const contender = (name: string, speed: number | null, cost: number | null): Contender => ({
+  gpu: name,
+  gpu_name: name,
+  fits: speed !== null,
+  max_batch_size: null,
+  max_batch_interval: null,
+  samples_per_second_interval: null,
+  recommended_batch_size: null,
+  samples_per_second: speed,
+  usd_per_million_samples: cost,
+  price: null,
+});
+
+describe("ranking", () => {
+  const gpus = [
+    contender("small", null, null),
+    contender("dear", 900, 3),
+    contender("free", 500, null),
+    contender("cheap", 100, 1),
+  ];
+  it("puts the fastest first and what does not fit last", () => {
+    expect(ranked(gpus, "speed").map((one) => one.gpu)).toEqual(["dear", "free", "cheap", "small"]);
+  });
+  it("puts the cheapest first, then what has no price", () => {
+    expect(ranked(gpus, "cost").map((one) => one.gpu)).toEqual(["cheap", "dear", "free", "small"]);
+  });
+});
