@@ -34,6 +34,8 @@ class RecipeOptions(TypedDict, total=False):
     """Train in evaluation mode: dropout off, as in the published table."""
     loss: Literal["model", "mean"]
     """The model's own loss, or the mean of its logits."""
+    allocator: Literal["default", "expandable"]
+    """How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
 
 
 class TargetOptions(TypedDict, total=False):
@@ -92,6 +94,8 @@ class ModuleOptions(TargetOptions, total=False):
     """Batches per optimizer step."""
     eval_mode: bool
     """Train in evaluation mode: dropout off, as in the published table."""
+    allocator: Literal["default", "expandable"]
+    """How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
 
 
 class TrialOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, total=False):

@@ -17,7 +17,7 @@ from support.command_line import SMALL, run_apart, run_here
 
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
-    "--eval-mode",
+    "--allocator", "--eval-mode",
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
     "--memory-gib", "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code",

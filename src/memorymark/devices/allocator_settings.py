@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Literal
 
-AllocatorKind = Literal["default", "expandable"]
+from memorymark.question.recipe import AllocatorKind as AllocatorKind
 
 # torch reads the first of these that is set.
 ALLOCATOR_SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")

@@ -79,14 +79,14 @@ class Opening:
 
         gpu = find_gpu(self._target.gpu or "")
         step, cap_bytes, recipe = self._training.traced(gpu), self._target.memory_cap_bytes, self._training.recipe
-        self.probe = PredictedProbe(step, recipe, gpu, memory_cap_bytes=cap_bytes)
+        self.probe = PredictedProbe(step, recipe, gpu, memory_cap_bytes=cap_bytes, allocator=recipe.allocator)
 
     def _measure(self, device: Device, *, preserve: bool) -> None:
         from memorymark.probe.measured import MeasuredProbe
 
         with ExitStack() as stack:
             workload, recipe = self._training.workload(), self._training.recipe
-            probe = MeasuredProbe(workload, recipe, device, preserve=preserve)
+            probe = MeasuredProbe(workload, recipe, device, preserve=preserve, allocator=recipe.allocator)
             self.probe = stack.enter_context(probe)
             device.synchronize()
             self._stack = stack.pop_all()

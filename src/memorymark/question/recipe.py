@@ -14,6 +14,7 @@ Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
 Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
+AllocatorKind = Literal["default", "expandable"]
 
 PRECISION = Choice(
     "precision",
@@ -40,6 +41,7 @@ ATTENTION = Choice(
     {"default": "auto", "scaled_dot_product_attention": "sdpa", "scaled_dot_product": "sdpa"},
 )
 LOSS = Choice("loss", get_args(Loss))
+ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
 OPTIMIZER_NAMES = {
@@ -145,6 +147,14 @@ class Recipe:
         labels={"model": "Its own", "mean": "Mean of logits"},
         rare=True,
         words=lambda _: "mean of the logits as loss",
+    )
+    allocator: AllocatorKind = option(
+        "default",
+        "How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        choices=ALLOCATOR,
+        labels={"default": "Default", "expandable": "Expandable segments"},
+        rare=True,
+        words=lambda _: "expandable segments",
     )
 
     def __post_init__(self) -> None:

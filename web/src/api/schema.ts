@@ -1055,6 +1055,12 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean";
+            /**
+             * Allocator
+             * @default default
+             * @enum {string}
+             */
+            allocator: "default" | "expandable";
         };
         /**
          * Request
@@ -1129,7 +1135,8 @@ export interface components {
              *       "channels_last": false,
              *       "accumulation_steps": 1,
              *       "train_mode": true,
-             *       "loss": "model"
+             *       "loss": "model",
+             *       "allocator": "default"
              *     }
              */
             recipe: components["schemas"]["Recipe"];
@@ -1413,6 +1420,13 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean";
+            /**
+             * Allocator
+             * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
+             * @default default
+             * @enum {string}
+             */
+            allocator: "default" | "expandable";
             /**
              * Device
              * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
@@ -1922,6 +1936,13 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean";
+            /**
+             * Allocator
+             * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
+             * @default default
+             * @enum {string}
+             */
+            allocator: "default" | "expandable";
             /**
              * Device
              * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
@@ -2598,6 +2619,13 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean";
+            /**
+             * Allocator
+             * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
+             * @default default
+             * @enum {string}
+             */
+            allocator: "default" | "expandable";
             /**
              * Device
              * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.

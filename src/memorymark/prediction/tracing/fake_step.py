@@ -107,9 +107,9 @@ def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredi
 
 
 def as_traced(recipe: Recipe) -> Recipe:
-    """Returns the recipe without what does not affect a trace: TF32 and further accumulation steps."""
+    """Returns the recipe without what does not affect a trace: TF32, the allocator, and further accumulation steps."""
     steps = min(recipe.accumulation_steps, TRACED_ACCUMULATION_STEPS)
-    return replace(recipe, tf32=False, accumulation_steps=steps)
+    return replace(recipe, tf32=False, allocator="default", accumulation_steps=steps)
 
 
 def _build(workload: Workload, recipe: Recipe) -> nn.Module:
