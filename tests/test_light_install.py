@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memorymark.history import Store
+from support.archives import build
 from support.kept_jobs import done
 from support.light_environment import make_environment, run
 
@@ -19,8 +20,11 @@ NAMES = "from importlib.metadata import distributions; print(*(one.name.lower() 
 
 @pytest.fixture(scope="module")
 def light_python(tmp_path_factory):
-    """The interpreter of such an environment: one that was really installed, or else one made of links."""
-    return os.environ.get("MEMORYMARK_LIGHT_PYTHON") or make_environment(tmp_path_factory.mktemp("light"))
+    """The interpreter of such an environment: one where pip installed all, or else the wheel beside links to the rest."""
+    if installed := os.environ.get("MEMORYMARK_LIGHT_PYTHON"):
+        return installed
+    (wheel,) = build(tmp_path_factory.mktemp("wheel"), "wheel")
+    return make_environment(tmp_path_factory.mktemp("light"), wheel)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,13 @@ def test_no_web_server_and_no_migrations_tool_is_installed(light_python):
 
     assert {"torch", "transformers", "sqlalchemy"} <= set(installed)
     assert NOT_NEEDED & set(installed) == set()
+
+
+def test_the_installed_files_are_used_and_not_those_of_the_project(light_python):
+    where = [light_python, "-c", "import memorymark; print(memorymark.__file__)"]
+    found = subprocess.run(where, capture_output=True, text=True, check=True).stdout
+
+    assert found.startswith(str(Path(light_python).parents[1]))
 
 
 def test_a_model_is_analyzed(analysis):

@@ -1,55 +1,49 @@
-"""An environment in which only the package and what it cannot do without are installed."""
+"""An environment in which only the built package and what it cannot do without are installed."""
 
 import os
 import subprocess
 import sys
 import sysconfig
 import venv
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
-
-
-def make_environment(folder):
-    """A virtual environment with links to the packages that are installed here, if the package needs them."""
+def make_environment(folder, wheel):
+    """A virtual environment with the wheel, and with links to the packages here that it needs; returns its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
-    packages, lie_in = Path(paths["purelib"]), set()
-    for name in needed_packages():
+    python, packages = Path(paths["scripts"]) / Path(sys.executable).name, Path(paths["purelib"])
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
+    lie_in = set()
+    for name in needed_packages(packages):
         found = distribution(name)
         lie_in.add(Path(found.locate_file("")).resolve())
         for top in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             (packages / top).symlink_to(found.locate_file(top))
     # Files count as a library's where they really lie: the folder above is on the path, and nothing in it is a module.
-    seen = [str(ROOT / "src"), *(str(place.parent) for place in lie_in)]
-    (packages / "memorymark.pth").write_text("\n".join(seen) + "\n")
-    return str(Path(paths["scripts"]) / Path(sys.executable).name)
+    (packages / "linked.pth").write_text("".join(f"{place.parent}\n" for place in lie_in))
+    return str(python)
 
 
-def needed_packages():
-    """All that the package needs without extras, and what these need, as far as it is installed here."""
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    found, wanted = set(), [Requirement(line) for line in declared]
+def needed_packages(packages):
+    """All that the one package installed in a folder needs, and what these need, as far as it is installed here."""
+    (package,) = distributions(path=[str(packages)])
+    found, wanted = set(), [one for one in map(Requirement, package.requires) if applies(one)]
     while wanted:
         requirement = wanted.pop()
         name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
-        if (name, extras) in found or not applies(requirement):
+        if (name, extras) in found:
             continue
-        found.add((name, extras))
         try:
             needs = distribution(name).requires or []
         except PackageNotFoundError:  # such as CUDA's libraries, beside a torch for the CPU
-            found.discard((name, extras))
             continue
+        found.add((name, extras))
         wanted += [one for one in map(Requirement, needs) if applies(one, extras)]
     return {name for name, _ in found}
 
@@ -65,7 +59,7 @@ def run(python, *arguments, folder, **environment):
     kept = {"MEMORYMARK_DATABASE": f"sqlite:///{folder}/history.db", "COLUMNS": "200", **environment}
     outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run(
-        [python, "-m", "memorymark", *map(str, arguments)],
+        [Path(python).with_name("memorymark"), *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=folder,
