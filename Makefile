@@ -1,11 +1,13 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check generated format gpu-test light-test drills web web-test web-api browser clean
+.PHONY: help demo test python-test check generated format gpu-test dist light-test drills web web-test web-api browser clean
 
 PYTHON ?= python3
+# Another torch than the tested one, such as the oldest that is claimed: make test TORCH=2.6.0
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 BIN := .venv/bin
 # Byte code of what is imported is kept, whatever the environment says; that of all the rest is not made.
 unexport PYTHONDONTWRITEBYTECODE
-INSTALL = pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+INSTALL = pip install --quiet --disable-pip-version-check --no-compile -c .venv/constraints.txt
 PIP = $(BIN)/$(INSTALL)
 
 help: ## List the targets
@@ -13,7 +15,8 @@ help: ## List the targets
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) "torch==2.13.0"
+	sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt > .venv/constraints.txt
+	$(PIP) torch
 	$(PIP) -e ".[dev]"
 	@# Alone: of the torchvision that it asks for, the tests have a stand-in.
 	$(PIP) --no-deps timm
@@ -49,10 +52,15 @@ format: .venv/ready ## Format the code
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
 
-light-test: .venv/ready ## Install the package without extras into an environment of its own, and use it
+dist: .venv/ready ## Build the wheel and the source archive into dist/, and check them
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+light-test: dist ## Install the built wheel without extras into an environment of its own, and use it
 	$(PYTHON) -m venv --clear build/light
-	build/light/bin/$(INSTALL) "torch==2.13.0"
-	build/light/bin/$(INSTALL) .
+	build/light/bin/$(INSTALL) torch
+	build/light/bin/$(INSTALL) dist/*.whl
 	MEMORYMARK_LIGHT_PYTHON=$(CURDIR)/build/light/bin/python $(BIN)/pytest tests/test_light_install.py
 
 drills: .venv/ready ## Break a real service on this machine in every way that is promised to hold; 15 minutes
@@ -80,4 +88,4 @@ browser: ## Get Chromium for the tests in a browser, where apt and the rights ar
 	  echo "Chromium is not here: the tests in a browser will be skipped"
 
 clean: ## Remove .venv and caches
-	rm -rf .venv build/light web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build/light dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
