@@ -20,7 +20,7 @@ NAMES = "from importlib.metadata import distributions; print(*(one.name.lower() 
 
 @pytest.fixture(scope="module")
 def light_python(tmp_path_factory):
-    """The interpreter of such an environment: one where pip installed all, or else the wheel beside links to the rest."""
+    """The interpreter of such an environment: one that pip filled, or else one with the wheel and links to the rest."""
     if installed := os.environ.get("MEMORYMARK_LIGHT_PYTHON"):
         return installed
     (wheel,) = build(tmp_path_factory.mktemp("wheel"), "wheel")
