@@ -87,14 +87,6 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
         if row["batch_size"] >= TIMED_FROM:
             error = probe.measure(row["batch_size"]).step_seconds / row["seconds"] - 1
             seconds[len(row["recorded_seconds"]) > 1].append(error)
-    speeds = [
-        (probe.measure(row["batch_size"]).samples_per_second, row["batch_size"] / row["seconds"])
-        for row in true["times"]
-        if len(row["recorded_seconds"]) > 1
-    ]
-    speedups = [
-        (then[1] / now[1]) / (then[0] / now[0]) - 1 for now, then in combinations(speeds, 2) if now[0] and then[0]
-    ]
     return {
         "workload": true["workload"],
         "recipe": true["recipe"],
@@ -105,11 +97,21 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
         "unsafe": unsafe,
         "seconds": seconds[True],
         "seconds_once": seconds[False],
-        "speedups": speedups,
+        "speedups": errors_of_speedups(probe, true),
         "share": share_of_best(probe, true),
         "trace_seconds": traced - start,
         "trial_seconds": (tried - traced) / max(len(true["rows"]), 1),
     }
+
+
+def errors_of_speedups(probe: Any, true: dict[str, Any]) -> list[float]:
+    """The true ratio of the speeds at two batches over the predicted one, less 1, where both were timed twice."""
+    speeds = [
+        (probe.measure(row["batch_size"]).samples_per_second, row["batch_size"] / row["seconds"])
+        for row in true["times"]
+        if len(row["recorded_seconds"]) > 1
+    ]
+    return [(then[1] / now[1]) / (then[0] / now[0]) - 1 for now, then in combinations(speeds, 2) if now[0] and then[0]]
 
 
 def errors_of_starts(probe: Any, true: dict[str, Any]) -> list[float]:
