@@ -38,10 +38,10 @@ def summary() -> str:
     held = {f"{pair['workload']}:{pair['recipe']}" for pair in pairs() if pair["held_back"]}
     of_held = sum(kernel["workload"] in held for kernel in kernels)
     seen = {
-        (False, False): "the rules were made with these pairs",
-        (True, False): "no peak and no maximum, but single operations",
-        (False, True): "the factors were fitted to their kernels",
-        (True, True): f"no step time, but {of_held} of the {len(kernels)} kernels",
+        (False, False): "these pairs",
+        (True, False): "single operations only",
+        (False, True): "their kernels",
+        (True, True): f"{of_held} of its {len(kernels)} kernels",
     }
     rows = []
     for number, label in NUMBERS.items():
@@ -50,7 +50,7 @@ def summary() -> str:
             at = [median(found), found[int(0.95 * (len(found) - 1))], found[-1]]
             known = seen[held_back, number in OF_TIME]
             rows.append([label if not held_back else "", name, len(found), *map(percent, at), known])
-    return table(["number", "set", "compared", "median", "95th percentile", "worst", "what the model had seen"], rows)
+    return table(["number", "set", "compared", "median", "95th percentile", "worst", "the model had seen"], rows)
 
 
 def counts() -> str:
