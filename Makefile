@@ -41,9 +41,11 @@ check: .venv/ready ## Lint, formatting, layers and types only
 	  else echo "import-linter needs Python 3.11: what may import what is not checked"; fi
 	$(BIN)/mypy
 	$(BIN)/python tools/generate_keywords.py --check
+	$(BIN)/python tools/generate_docs.py --check
 
-generated: .venv/ready ## Write what is made from the declared options again
+generated: .venv/ready ## Write what is made from declared options and recorded results again
 	$(BIN)/python tools/generate_keywords.py
+	$(BIN)/python tools/generate_docs.py
 
 format: .venv/ready ## Format the code
 	$(BIN)/ruff check --fix .

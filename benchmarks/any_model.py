@@ -1,10 +1,11 @@
 """Workloads of twelve families, by id, folder, function and from Python: measured, and predicted for the same memory.
 
-python benchmarks/any_model.py [--recorded] [--only="recurrent;U-Net"] [--out=FOLDER]
+python benchmarks/any_model.py [--recorded] [--only="recurrent;U-Net"] [--out=FOLDER] [--record]
 
 Each is analysed on the GPU here, whose allocator is capped as an A10's, and predicted under the same cap: the largest
 batch, and peaks and throughput at every size that was timed. With --recorded, predictions are held against what an
-NVIDIA H200 did before (tests/data), which needs no GPU.
+NVIDIA H200 did before (tests/data), which needs no GPU; --record then writes the errors there too, from which
+docs/accuracy.md is made.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import memorymark as mm
-from cases import CAP_GIB, flags, keep, machine, save, table
+from cases import CAP_GIB, flags, keep, machine, rounded, save, table, versions
 from memorymark.catalog import find_gpu, find_model
 from memorymark.engine.validate import PredictionCheck, validate_prediction
 from memorymark.errors import MemoryMarkError
@@ -33,6 +34,7 @@ from own_nets import encoder
 from prediction import TIMED_FROM
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "h200_any_model.json"
+RECORD = RECORDED.with_name("h200_predicted_any_model.json")
 RECORDED_GPU = "h200"
 CAP_BYTES = int(CAP_GIB * GIB)
 NETS = Path(__file__).parent / "own_nets.py"
@@ -88,10 +90,30 @@ def against_record(request: mm.Request, workload: Workload | None, record: dict[
     return PredictionCheck(request, probe.info, pairs, record["largest"], probe.forecast() or 0)
 
 
+def errors(check: PredictionCheck, field: str) -> list[float]:
+    """How far a number is off at every size that was timed."""
+    return [abs(getattr(b, field) / getattr(a, field) - 1) for a, b in check.pairs if b.fits]
+
+
+def facts(family: str, how: str, check: PredictionCheck) -> dict[str, Any]:
+    """What is written down of a family."""
+    return {
+        "family": family,
+        "model": check.request.entry.name,
+        "by": how,
+        "recipe": check.request.recipe.describe(),
+        "largest": check.measured_maximum,
+        "predicted": check.predicted_maximum,
+        "allocated": rounded(errors(check, "peak_allocated_bytes")),
+        "reserved": rounded(errors(check, "peak_reserved_bytes")),
+        "seconds": rounded(time_errors(check.pairs)),
+    }
+
+
 def row(family: str, how: str, check: PredictionCheck) -> list[object]:
     def worst(field: str) -> str:
-        errors = [abs(getattr(b, field) / getattr(a, field) - 1) for a, b in check.pairs if b.fits]
-        return f"{100 * statistics.median(errors):.2f} / {100 * max(errors):.2f}" if errors else "none"
+        found = errors(check, field)
+        return f"{100 * statistics.median(found):.2f} / {100 * max(found):.2f}" if found else "none"
 
     return [
         family,
@@ -117,7 +139,7 @@ def median_and_worst(errors: list[float]) -> str:
 
 
 def main() -> None:
-    rows, documents, pairs = [], {}, []
+    rows, documents, pairs, written = [], {}, [], []
     records = recorded() if "recorded" in flags() else None
     with tempfile.TemporaryDirectory() as folder:
         for family, how, request, workload in cases(Path(folder)):
@@ -138,10 +160,14 @@ def main() -> None:
                 rows.append(row(family, how, check))
                 documents[family] = check.to_dict()
                 pairs += check.pairs
+                written.append(facts(family, how, check))
             print(rows[-1], flush=True)
             keep("any_model.json", json.dumps(documents))
     head = ["family", "model", "by", "recipe", "largest batch", "predicted", "allocated %", "reserved %", "time %"]
     save("any_model", table(head, rows))
+    if records is not None and "record" in flags():
+        command = "python benchmarks/any_model.py --recorded --record"
+        RECORD.write_text(json.dumps({"command": command, "made_with": versions(), "families": written}) + "\n")
     print("errors are median / worst over the sizes that were timed; of the time from batch 16 on")
     print(f"time over all families: {median_and_worst(time_errors(pairs))}")
     print(machine())

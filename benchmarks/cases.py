@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import date
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -87,6 +88,27 @@ def machine() -> str:
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
     return f"{gpu}, torch {torch.__version__}, transformers {transformers.__version__}, Python {sys.version.split()[0]}"
+
+
+def versions() -> dict[str, str]:
+    """What a recorded result was made with, and when."""
+    import torch
+    import transformers
+
+    return {
+        "date": date.today().isoformat(),
+        "memorymark": mm.__version__,
+        "python": sys.version.split()[0],
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def rounded(value: Any) -> Any:
+    """Four digits of a number, or of each in a list: a recorded result changes only where it matters."""
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def table(header: list[str], rows: list[list[object]]) -> str:

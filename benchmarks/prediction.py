@@ -1,10 +1,11 @@
 """How far predictions are off: every workload of the zoo against what an NVIDIA H200 really did. Needs no GPU.
 
-python benchmarks/prediction.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER]
+python benchmarks/prediction.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER] [--record]
 
 The truth is in tests/data (recorded by record_truth.py): peaks at batch 1 to as many as fit, the largest batch under
 several caps, step times. What was held back while the prediction was made is reported apart, and so are sizes timed in
 one sitting only: where the GPU waits for the host, one can differ from the next by far. Then the published table.
+With --record the errors of all pairs go into tests/data, from which docs/accuracy.md is made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 import memorymark as mm
-from cases import flags, machine, save, table
+from cases import find_from_start, flags, machine, rounded, save, table, versions
 from memorymark.engine.throughput import measure_curve
 from memorymark.largest_batch import find_maximum, size_within
 from memorymark.question.question import DEFAULT_MARGIN
@@ -28,7 +29,10 @@ from memorymark.results.recommendation import recommend
 from memorymark.units import GIB
 from zoo import HELD_BACK, WORKLOADS, recipe
 
-TRUTH = Path(__file__).parents[1] / "tests" / "data" / "h200_truth.jsonl"
+DATA = Path(__file__).parents[1] / "tests" / "data"
+TRUTH = DATA / "h200_truth.jsonl"
+STARTS = DATA / "h200_starts.json"
+RECORD = DATA / "h200_predicted.json"
 RECORDED_UNDER_GIB = 39.0
 """The cap under which peaks were recorded: cuDNN does without scratch space for which that leaves no room."""
 TIMED_FROM = 16
@@ -83,28 +87,42 @@ def errors_of(true: dict[str, Any]) -> dict[str, Any]:
         if row["batch_size"] >= TIMED_FROM:
             error = probe.measure(row["batch_size"]).step_seconds / row["seconds"] - 1
             seconds[len(row["recorded_seconds"]) > 1].append(error)
-    speeds = [
-        (probe.measure(row["batch_size"]).samples_per_second, row["batch_size"] / row["seconds"])
-        for row in true["times"]
-        if len(row["recorded_seconds"]) > 1
-    ]
-    speedups = [
-        (then[1] / now[1]) / (then[0] / now[0]) - 1 for now, then in combinations(speeds, 2) if now[0] and then[0]
-    ]
     return {
         "workload": true["workload"],
         "recipe": true["recipe"],
         "allocated": allocated,
         "reserved": reserved,
         "maxima": maxima,
+        "starts": errors_of_starts(probe, true),
         "unsafe": unsafe,
         "seconds": seconds[True],
         "seconds_once": seconds[False],
-        "speedups": speedups,
+        "speedups": errors_of_speedups(probe, true),
         "share": share_of_best(probe, true),
         "trace_seconds": traced - start,
         "trial_seconds": (tried - traced) / max(len(true["rows"]), 1),
     }
+
+
+def errors_of_speedups(probe: Any, true: dict[str, Any]) -> list[float]:
+    """The true ratio of the speeds at two batches over the predicted one, less 1, where both were timed twice."""
+    speeds = [
+        (probe.measure(row["batch_size"]).samples_per_second, row["batch_size"] / row["seconds"])
+        for row in true["times"]
+        if len(row["recorded_seconds"]) > 1
+    ]
+    return [(then[1] / now[1]) / (then[0] / now[0]) - 1 for now, then in combinations(speeds, 2) if now[0] and then[0]]
+
+
+def errors_of_starts(probe: Any, true: dict[str, Any]) -> list[float]:
+    """The relative errors of the largest batch that a training can start with, under each recorded cap."""
+    pair = (true["workload"], true["recipe"])
+    errors = []
+    for start in json.loads(STARTS.read_text()):
+        if (start["workload"], start["recipe"]) == pair:
+            found, _ = find_from_start(probe_for(*pair, "h200", probe.step, start["cap_gib"]))
+            errors.append(found.maximum / start["from_start"] - 1)
+    return errors
 
 
 def analysed(probe: Any, true: dict[str, Any], cap_gib: float) -> tuple[int, int]:
@@ -141,6 +159,7 @@ LABELS = {
     "allocated": "peak allocated",
     "reserved": "peak reserved",
     "maxima": "largest batch",
+    "starts": "largest batch that a training starts with",
     "seconds": f"step time, batch {TIMED_FROM} and up",
     "seconds_once": "step time, timed in one sitting only",
     "speedups": "speedup from one batch to another",
@@ -171,6 +190,17 @@ def published() -> list[list[object]]:
     return rows
 
 
+def record(results: list[dict[str, Any]], rows: list[list[object]]) -> None:
+    """Writes the errors of all pairs and the published table down."""
+    pairs = [
+        {name: rounded(value) for name, value in result.items() if not name.endswith("_seconds")}
+        | {"held_back": (result["workload"], result["recipe"]) in HELD_BACK}
+        for result in results
+    ]
+    document = {"command": "python benchmarks/prediction.py --record", "made_with": versions(), "pairs": pairs}
+    RECORD.write_text(json.dumps(document | {"published": rows}) + "\n")
+
+
 def main() -> None:
     asked = flags().get("pairs")
     pairs = [tuple(pair.split(":")) for pair in asked.split(",")] if asked else None
@@ -188,7 +218,10 @@ def main() -> None:
         table([*header, "recommended, of best"], [row_of(result) for result in [*known, *held]]),
     ]
     if pairs is None:
-        tables.append(table(["GPU", "model", "", "published", "predicted", "off by"], published()))
+        rows = published()
+        tables.append(table(["GPU", "model", "", "published", "predicted", "off by"], rows))
+        if "record" in flags():
+            record(results, rows)
     trace, trial = (median(result[key] for result in results) for key in ("trace_seconds", "trial_seconds"))
     unsafe = sum(result["unsafe"] for result in results)
     facts = (

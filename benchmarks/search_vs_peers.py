@@ -1,6 +1,6 @@
 """The search against what a user could pick instead: same GPU, model, step and cap, each in a fresh process.
 
-python benchmarks/search_vs_peers.py [--uncapped] [--only=ours,accelerate] [--case=bert:fp32] [--out=FOLDER]
+python benchmarks/search_vs_peers.py [--uncapped] [--only=ours,accelerate] [--case=bert:fp32] [--out=FOLDER] [--record]
 
 Contenders: the published linear scan (8, 16, 24 ...; only where asked for with --only), Accelerate's
 find_executable_batch_size from 2048, and Lightning's Tuner.scale_batch_size from 8 in both modes. "Proof alone" is no
@@ -9,22 +9,27 @@ search (else N need not fit), sees N + 1 fail and N fit.
 Two clocks. "Search" runs from the built model, the same for everyone, to the answer. "From config" is what a user waits
 for once torch and transformers are imported: ours builds its model and searches; the others build theirs as a script
 does, on the CPU and moved to the GPU, and search. Ours is exact when its N + 1 was run and failed.
+With --record the results go into tests/data, from which docs/comparison.md is made.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import warnings
-from typing import TYPE_CHECKING
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, save, table
+from cases import CAP_GIB, FIVE_CASES, flags, fresh, machine, request, rounded, save, table, versions
 from memorymark.largest_batch import FIRST_BATCH, find_maximum
 
 if TYPE_CHECKING:
     from memorymark.probe.measured import MeasuredProbe
     from memorymark.results.trial import Trial
 
+RECORD = Path(__file__).parents[1] / "tests" / "data" / "h200_search_vs_peers.json"
 CONTENDERS = ["ours", "proof alone", "accelerate", "lightning power", "lightning binsearch"]
 
 
@@ -182,47 +187,64 @@ def preload() -> None:
     import lightning.pytorch.tuner  # noqa: F401
 
 
+def results_of(model: str, recipe: str, contenders: list[str], cap_gib: float | None) -> list[dict[str, Any]]:
+    """What each contender found and how long it took, or the error that it crashed with."""
+    fresh(run_one_step, model, recipe, cap_gib)
+    results: list[dict[str, Any]] = []
+    maximum = None
+    for name in contenders:
+        if name == "proof alone" and maximum is None:
+            continue
+        answer = fresh(run_one, name, model, recipe, cap_gib, maximum)
+        if name == "ours":
+            maximum = answer.get("found")
+        results.append({"model": model, "recipe": recipe, "contender": name, **answer})
+        print(results[-1], flush=True)
+    return results
+
+
+def row(result: dict[str, Any], ours: dict[str, Any] | None) -> list[object]:
+    """A line of the table; ``ours`` is what to compare with, if that was asked for and did not crash."""
+    head = [result["model"], result["recipe"], result["contender"]]
+    if "error" in result:
+        return [*head, f"crashed: {result['error']}", *[""] * 6]
+    off = f"{100 * (result['found'] / ours['found'] - 1):+.1f} %" if ours else ""
+    timed = []
+    for clock in ("seconds", "from_config"):
+        timed += [f"{result[clock]:.2f}", f"{result[clock] / ours[clock]:.1f}x" if ours else ""]
+    return [*head, result["found"], off, result["trials"], *timed]
+
+
+def record(results: list[dict[str, Any]], cap_gib: float | None) -> None:
+    """Writes the results down, with what they were made with."""
+    packages = {name: version(name) for name in ("accelerate", "lightning")}
+    document = {
+        "command": "python benchmarks/search_vs_peers.py --record",
+        "made_with": {"machine": machine(), **versions(), **packages},
+        "cap_gib": cap_gib,
+        "results": [{name: rounded(value) for name, value in result.items()} for result in results],
+    }
+    RECORD.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main() -> None:
     contenders = flags()["only"].split(",") if "only" in flags() else CONTENDERS
     cases = [tuple(flags()["case"].split(":"))] if "case" in flags() else FIVE_CASES
     cap_gib = None if "uncapped" in flags() else CAP_GIB
     if contenders != ["ours"]:
         preload()
-    rows = []
+    results, rows = [], []
     for model, recipe in cases:
-        fresh(run_one_step, model, recipe, cap_gib)
-        answers: dict[str, dict] = {}
-        for name in contenders:
-            maximum = answers.get("ours", {}).get("found")
-            if name != "proof alone" or maximum is not None:
-                answers[name] = fresh(run_one, name, model, recipe, cap_gib, maximum)
-        mine = answers.get("ours")
-        mine = None if mine is None or "error" in mine else mine
-        for name, answer in answers.items():
-            if "error" in answer:
-                rows.append([model, recipe, name, f"crashed: {answer['error']}", *[""] * 6])
-                print(rows[-1], flush=True)
-                continue
-            off = f"{100 * (answer['found'] / mine['found'] - 1):+.1f} %" if mine else ""
-            timed = []
-            for clock in ("seconds", "from_config"):
-                timed += [f"{answer[clock]:.2f}", f"{answer[clock] / mine[clock]:.1f}x" if mine else ""]
-            rows.append([model, recipe, name, answer["found"], off, answer["trials"], *timed])
-            print(rows[-1], flush=True)
-    header = [
-        "model",
-        "recipe",
-        "search",
-        "found",
-        "against ours",
-        "trials",
-        "search s",
-        "ours is faster by",
-        "from config s",
-        "ours is faster by",
-    ]
+        found = results_of(model, recipe, contenders, cap_gib)
+        ours = next((one for one in found if one["contender"] == "ours" and "error" not in one), None)
+        rows += [row(one, ours) for one in found]
+        results += found
+    columns = ["found", "against ours", "trials", "search s", "ours is faster by", "from config s", "ours is faster by"]
     where = f"allocator capped at {cap_gib} GiB" if cap_gib else "uncapped"
-    save(f"peers_{'capped' if cap_gib else 'uncapped'}", f"{machine()}, {where}\n\n{table(header, rows)}")
+    text = table(["model", "recipe", "search", *columns], rows)
+    save(f"peers_{'capped' if cap_gib else 'uncapped'}", f"{machine()}, {where}\n\n{text}")
+    if "record" in flags():
+        record(results, cap_gib)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 from cases import find_from_start
 from memorymark.units import MIB
-from prediction import PUBLISHED, PUBLISHED_MIB, RECORDED_UNDER_GIB, TIMED_FROM, probe_for, truth
+from prediction import PUBLISHED, PUBLISHED_MIB, RECORD, RECORDED_UNDER_GIB, TIMED_FROM, probe_for, truth
 
 TRUE = {f"{true['workload']}:{true['recipe']}": true for true in truth()}
 PAIRS = [
@@ -31,6 +31,7 @@ PAIRS = [
     "qwen3:bf16",
     "bart:bf16",
 ]
+WRITTEN = {f"{pair['workload']}:{pair['recipe']}": pair for pair in json.loads(RECORD.read_text())["pairs"]}
 LARGEST_BATCH_WITHIN = 0.04
 # Of these every large allocation of a step is known, so both peaks are what they were on the GPU.
 TO_THE_BYTE = ["bert:fp32", "gpt2-lm:bf16", "llama:bf16", "t5:bf16", "mlp:fp32"]
@@ -146,6 +147,15 @@ def test_the_time_of_a_step_is_mostly_within_ten_percent():
 
     assert len(errors) > 30
     assert median(errors) < 0.1
+
+
+@each_pair
+def test_the_documentation_shows_the_errors_of_this_code(pair):
+    shown = WRITTEN[pair]
+
+    message = "run `python benchmarks/prediction.py --record`, then `make generated`"
+    assert [abs(error) for error in shown["allocated"]] == pytest.approx(errors_of_allocated(pair), abs=1e-4), message
+    assert [abs(error) for error in shown["seconds"]] == pytest.approx(errors_of_seconds(pair), abs=1e-3), message
 
 
 @cache

@@ -1,0 +1,1 @@
+"""The figures and tables of the documentation, made from what was recorded on a GPU."""
