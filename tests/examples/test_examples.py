@@ -88,8 +88,8 @@ def test_the_gate_fails_the_build_for_a_batch_that_may_not_fit(run):
     assert (f"{ended}\n", printed) == (SHOWN["python ci_gate.py 4096"], "")
 
 
-def test_the_client_asks_the_service_that_the_variable_names(run, call, monkeypatch):
-    monkeypatch.setenv("MEMORYMARK_SERVER", call.address)
+def test_the_client_asks_the_service_that_the_variable_names(run, service, monkeypatch):
+    monkeypatch.setenv("MEMORYMARK_SERVER", f"http://127.0.0.1:{service.port}")
 
     ended, printed = run("client.py")
 
@@ -120,12 +120,16 @@ def shown_by(cell, names):
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
+def in_html(result):
+    return result._repr_mimebundle_()["text/html"]
+
+
 def test_the_notebook_shows_charts_and_the_numbers_behind_them():
     names = {}
 
-    *results, numbers = [shown_by(cell, names) for cell in CELLS if cell["cell_type"] == "code"]
+    analysis, trial, sweep, numbers = [shown_by(cell, names) for cell in CELLS if cell["cell_type"] == "code"]
 
-    assert numbers == (results[0].max_batch_size, results[0].recommended.batch_size)
-    assert len(results) == 3
-    for result in results:
-        assert "<svg" in result._repr_mimebundle_()["text/html"]
+    assert numbers == (analysis.max_batch_size, analysis.recommended.batch_size)
+    assert "<svg" in in_html(analysis)
+    assert "<svg" in in_html(sweep)
+    assert "optimizer state" in in_html(trial)
