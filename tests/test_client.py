@@ -79,6 +79,25 @@ def test_what_is_already_known_is_answered_at_once_unless_it_shall_be_fresh(clie
     assert [event.trial for event in heard if isinstance(event, TrialFinished)] == fresh.trials
 
 
+def test_a_model_is_asked_about_by_name_with_the_options_of_python(client):
+    options = {"small": True, "gpu": "a10"}
+
+    one = client.analyze("bert", seq_len=16, **options)
+    several = client.analyze("bert", seq_len=[8, 16], **options)
+    advice = client.advise("bert", seq_len=16, **options)
+
+    assert one == client.answer(QUESTION)
+    assert several.analyses[16].max_batch_size == one.max_batch_size
+    assert advice.request == one.request
+
+
+def test_a_workload_cannot_be_sent_to_a_service(client):
+    workload = mm.Workload(build=lambda: None, batch=lambda size, device: {})
+
+    with pytest.raises(mm.UsageError, match="give a name or a Request"):
+        client.analyze(workload, gpu="a10")
+
+
 def test_a_comparison_comes_back_as_one(client):
     question = Question(request=replace(REQUEST, target=mm.Target()), all_gpus=True)
 
@@ -208,6 +227,12 @@ def test_a_full_line_is_an_error_of_its_own(short_line):
 
         with pytest.raises(QueueFullError, match="2 jobs are waiting and no more are taken"):
             client.submit(QUESTION)
+
+
+def test_the_address_may_come_from_the_variable(url, monkeypatch):
+    monkeypatch.setenv("MEMORYMARK_SERVER", url)
+
+    assert Client().url == url
 
 
 def test_the_token_may_come_from_the_variable(service, monkeypatch):

@@ -104,6 +104,7 @@ def test_the_largest_batch_is_a_number_that_ran_and_the_next_one_failed():
     assert safe.peak_reserved_bytes <= 0.95 * GIB / 1024
     assert found.source == "measured"
     assert repr(found) == f"BatchSize({int(found)}, safe={found.safe}, measured)"
+    assert f"{found}" == str(int(found))
 
 
 def test_a_wider_margin_leaves_more_free():

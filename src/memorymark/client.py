@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 from urllib.parse import quote, urlencode, urlsplit
 
 from memorymark.errors import (
@@ -20,16 +20,27 @@ from memorymark.errors import (
     of_kind,
 )
 from memorymark.events import EVENTS, HeardTrials, OnEvent, StageStarted, ignore
+from memorymark.keywords import make_question, split_lengths, taken_run
 from memorymark.question.flat import over_http
 from memorymark.question.question import Question
+from memorymark.question.request import Request
+from memorymark.results.advice import Advice
+from memorymark.results.analysis import Analysis
+from memorymark.results.comparison import Comparison
+from memorymark.results.lengths import Sweep
 from memorymark.results.old_documents import with_kind
 from memorymark.results.result import Result, result_from_dict
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+    from typing_extensions import Unpack
+
+    from memorymark.keyword_types import AnalysisOptions
+
 DEFAULT_PORT = 5001
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
+SERVER_VARIABLE = "MEMORYMARK_SERVER"
 TOKEN_VARIABLE = "MEMORYMARK_TOKEN"  # noqa: S105 - the name of a variable, not a token
 # A server sends something at least every 15 s; one that is silent for this long is gone.
 SILENCE_SECONDS = 60.0
@@ -78,12 +89,14 @@ class Client:
     """Talks to a MemoryMark service.
 
     client = Client("http://gpu-box:5001", token="...")
-    result = client.answer(Question(request=Request(model="bert")))
+    result = client.analyze("bert", precision="bf16")
 
-    Without ``token``, the environment variable MEMORYMARK_TOKEN is used.
+    Without ``url`` and ``token``, the environment variables MEMORYMARK_SERVER and MEMORYMARK_TOKEN are used; the last
+    resort is the default port of this machine.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, *, token: str | None = None, timeout_seconds: float = 30.0) -> None:
+    def __init__(self, url: str | None = None, *, token: str | None = None, timeout_seconds: float = 30.0) -> None:
+        url = url if url is not None else os.environ.get(SERVER_VARIABLE) or DEFAULT_URL
         try:
             parts = urlsplit(url if "//" in url else f"http://{url}")
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -123,6 +136,68 @@ class Client:
         gpus: list[dict[str, Any]] = self._call("GET", "/gpus", wants="gpus")
         return gpus
 
+    @overload
+    def analyze(
+        self,
+        model: str | Request,
+        *,
+        seq_len: int | None = None,
+        all_gpus: Literal[False] = False,
+        fresh: bool = False,
+        **options: Unpack[AnalysisOptions],
+    ) -> Analysis: ...
+    @overload
+    def analyze(
+        self, model: str | Request, *, seq_len: Sequence[int], fresh: bool = False, **options: Unpack[AnalysisOptions]
+    ) -> Sweep: ...
+    @overload
+    def analyze(
+        self,
+        model: str | Request,
+        *,
+        seq_len: int | None = None,
+        all_gpus: Literal[True],
+        fresh: bool = False,
+        **options: Unpack[AnalysisOptions],
+    ) -> Comparison: ...
+    def analyze(
+        self,
+        model: str | Request,
+        *,
+        seq_len: int | Sequence[int] | None = None,
+        all_gpus: bool = False,
+        fresh: bool = False,
+        **options: Any,
+    ) -> Result:
+        """Asks the server what ``memorymark.analyze`` answers on this machine; takes the same options."""
+        return self._ask(model, {**options, **split_lengths(seq_len), "all_gpus": all_gpus}, fresh)
+
+    def advise(
+        self,
+        model: str | Request,
+        *,
+        seq_len: int | None = None,
+        try_compile: bool = True,
+        fresh: bool = False,
+        **options: Unpack[AnalysisOptions],
+    ) -> Advice:
+        """Asks the server what ``memorymark.advise`` answers on this machine; takes the same options."""
+        given = {**options, **split_lengths(seq_len), "advise": True, "try_compile": try_compile}
+        advice = self._ask(model, given, fresh)
+        assert isinstance(advice, Advice)  # noqa: S101 - that is what was asked for
+        return advice
+
+    def _ask(self, model: str | Request, options: dict[str, Any], fresh: bool) -> Result:
+        if not isinstance(model, str | Request):
+            raise UsageError(
+                "a server builds its models by name, so give a name or a Request; for a Workload, use "
+                "memorymark.analyze.",
+                code="wrong_type",
+                field="model",
+            )
+        run = taken_run(options)
+        return self.answer(make_question(model, options), fresh=fresh, **run)
+
     def answer(
         self,
         question: Question,
@@ -134,7 +209,8 @@ class Client:
         """Submits the question, reports progress to ``on_event``, and returns the result."""
         if not isinstance(question, Question):
             raise UsageError(
-                "Client.answer takes a memorymark.Question; to pass a model's name, use `analyze`.", code="wrong_type"
+                "Client.answer takes a memorymark.Question; to pass a model's name, use Client.analyze.",
+                code="wrong_type",
             )
         job = self.submit(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
         heard = HeardTrials(on_event)

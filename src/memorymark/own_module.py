@@ -52,6 +52,9 @@ class BatchSize(int):
         """``measured`` or ``predicted``."""
         return self.trials[-1].source
 
+    def __str__(self) -> str:
+        return str(int(self))  # so that f"--batch-size {found}" is what it looks like
+
     def __repr__(self) -> str:
         return f"BatchSize({int(self)}, safe={self.safe}, {self.source})"
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
+from memorymark.client import SERVER_VARIABLE
 from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.messages import Message
@@ -93,7 +94,7 @@ SeqLens = Annotated[
 ]
 Server = Annotated[
     str | None,
-    typer.Option("--server", help="Ask this service, such as http://gpu-box:5001.", envvar="MEMORYMARK_SERVER"),
+    typer.Option("--server", help="Ask this service, such as http://gpu-box:5001.", envvar=SERVER_VARIABLE),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run it again, even if the history has the answer.")]
 NoHistory = Annotated[bool, typer.Option("--no-history", help="Neither read the history nor record the result in it.")]
