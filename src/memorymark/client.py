@@ -77,8 +77,8 @@ class RemoteJob:
 class Client:
     """Talks to a MemoryMark service.
 
-    client = Client("http://gpu-box:5001", token="...")
-    result = client.answer(Question(request=Request(model="bert")))
+        client = Client("http://gpu-box:5001", token="...")
+        result = client.answer(Question(request=Request(model="bert")))
 
     Without ``token``, the environment variable MEMORYMARK_TOKEN is used.
     """

@@ -93,7 +93,7 @@ def is_there(block, words):
         case ["npm", "run", name, *_]:
             return name in NPM_SCRIPTS
         case ["python" | ".venv/bin/python", file, *_] if file.endswith(".py"):
-            return file in saved or (ROOT / file).exists() or (block.page.parent / file).exists()
+            return file in saved or any((folder / file).exists() for folder in (ROOT, ROOT / "examples"))
     return True
 
 

@@ -12,7 +12,7 @@ from memorymark.cli.main import app
 
 OPERATORS = "();&|<>"
 # What may stand before the name of a command.
-BEFORE = re.compile(r"[A-Za-z_]\w*=.*|uvx|time|exec|sudo|nohup|&&")
+BEFORE = re.compile(r"[A-Za-z_]\w*=.*|uvx|time|exec|sudo|nohup")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ VARYING = re.compile(
     r"|\b\d+\.\d+\.\d+[\w.+]*"  # a version
     r"|(?<=:)\d{4,5}(?=[\s/])"  # a port
 )
-# Where a training ran on this machine: speeds, times and shares of them.
-SPEED = re.compile(r"[\d,.]+(?: samples/s| m?s\b| %|x\b)|[█░]+")
+# Where a training ran on this machine: speeds, times, shares of them, and what its processors suggest.
+SPEED = re.compile(r"[\d,.]+(?: samples/s| m?s\b| %|x\b| workers)|(?<=num_workers=)[1-9]\d*|[█░]+")
 RAN_HERE = re.compile(r"· measured|MemoryMark watched")
 # The id of a job, or its first 8 digits.
 ID = re.compile(r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8}(?:[0-9a-f]{4})?\b")
@@ -35,5 +35,5 @@ def _any_id(shown):
 
 
 def _settled(text, ran_here):
-    text = re.sub("─+", "─", VARYING.sub("<varies>", text))
-    return " ".join((SPEED.sub("<speed>", text) if ran_here else text).split())
+    text = re.sub("─+", "─", VARYING.sub("<varies>", " ".join(text.split())))
+    return SPEED.sub("<speed>", text) if ran_here else text

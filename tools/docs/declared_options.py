@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from pydoc import locate
 from typing import Any
 
 from griffe import Attribute, Docstring, ExprCall, Extension
+
+from memorymark.question.options import options_of
 
 
 class DeclaredOptions(Extension):
     """Reads ``name: type = option(default, help, ...)``."""
 
     def on_attribute_instance(self, *, attr: Attribute, **_: Any) -> None:
-        """Takes the default and the help out of the call."""
+        """Replaces the call by the default, and takes the docstring from the declaration."""
         call = attr.value
-        if isinstance(call, ExprCall) and call.canonical_path == "memorymark.question.options.option":
-            default, help_text = call.arguments[:2]
-            attr.value = default
-            attr.docstring = attr.docstring or Docstring(_joined(str(help_text)), parent=attr)
-
-
-def _joined(literal: str) -> str:
-    """Returns the text of a string literal, formatted ones included, without its quotes."""
-    return literal.removeprefix("f")[1:-1]
+        if not isinstance(call, ExprCall) or call.canonical_path != "memorymark.question.options.option":
+            return
+        owner: Any = locate(attr.parent.path)
+        [declared] = [one for one in options_of(owner).values() if one.field == attr.name]
+        caption = "" if declared.name == attr.name else f"Set by the option `{declared.name}`: "
+        attr.value = call.arguments[0]
+        attr.docstring = Docstring(caption + declared.help, parent=attr)
