@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check generated format gpu-test dist light-test drills web web-test web-api browser clean
+.PHONY: help demo test python-test check generated format docs gpu-test dist light-test drills web web-test web-api browser clean
 
 PYTHON ?= python3
 # Another torch than the tested one, such as the oldest that is claimed: make test TORCH=2.6.0
@@ -51,6 +51,10 @@ format: .venv/ready ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: .venv/ready ## Build the documentation into build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
 
@@ -90,4 +94,4 @@ browser: ## Get Chromium for the tests in a browser, where apt and the rights ar
 	  echo "Chromium is not here: the tests in a browser will be skipped"
 
 clean: ## Remove .venv and caches
-	rm -rf .venv build/light dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

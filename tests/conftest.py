@@ -14,7 +14,7 @@ os.environ.pop("MEMORYMARK_SERVER", None)
 
 import pytest
 
-pytest_plugins = ["support.databases", "support.service"]
+pytest_plugins = ["support.browser", "support.databases", "support.service"]
 
 # By file, what takes longest: begun first, so that no tester is left with one of these when the others are done.
 LONGEST = [
@@ -22,6 +22,7 @@ LONGEST = [
     "prediction/test_any_model.py",
     "server/test_faults.py",
     "server/test_server_faults.py",
+    "docs/test_blocks.py",
     "e2e/test_dashboard.py",
     "prediction/test_truth.py",
     "probe/test_predicted.py",

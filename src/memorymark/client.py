@@ -88,8 +88,8 @@ class RemoteJob:
 class Client:
     """Talks to a MemoryMark service.
 
-    client = Client("http://gpu-box:5001", token="...")
-    result = client.analyze("bert", precision="bf16")
+        client = Client("http://gpu-box:5001", token="...")
+        result = client.analyze("bert", precision="bf16")
 
     Without ``url`` and ``token``, the environment variables MEMORYMARK_SERVER and MEMORYMARK_TOKEN are used; the last
     resort is the default port of this machine.

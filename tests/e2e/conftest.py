@@ -1,29 +1,13 @@
 """A real Chromium against the real service with real predictions."""
 
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 
 from support.dashboard import DESKTOP
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="session")
 def address(call):
     return call.address
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here; `apt-get install chromium` gets it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
