@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memorymark.cli import options as o
+from memorymark.cli.output_files import write_output
 from memorymark.errors import HistoryError, UsageError
 from memorymark.messages import Message
 from memorymark.results.advice import Advice
@@ -30,6 +32,10 @@ def history(
         str | None, typer.Option("--model", help="Only this model.", autocompletion=o.complete_model)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="The most jobs to list.", min=1, max=MOST_LISTED)] = 20,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Write the job with its events, for serve --replay to play."),
+    ] = None,
     database: Database = "",
     as_json: o.Json = False,
 ) -> None:
@@ -39,6 +45,10 @@ def history(
     from memorymark.render.history import print_history
     from memorymark.render.json import print_json
 
+    if record is not None and job is None:
+        raise UsageError(
+            Message("{record} needs the job to record; `memorymark history` lists them."), code="missing", field="job"
+        )
     store = open_history(database)
     if job is None:
         wanted = short_id(model) if model else None
@@ -51,7 +61,9 @@ def history(
             print_history(found)
         return
     one = store.find(job)
-    if as_json:
+    if record is not None:
+        _record(one, store, record, as_json=as_json)
+    elif as_json:
         print_json(whole(one, None, "command_line"))
     else:
         _show(one)
@@ -94,6 +106,23 @@ def _show(job: Job) -> None:
     from memorymark.render.terminal import print_result
 
     print_result(result_of(job))
+
+
+def _record(job: Job, store: Store, file: Path, *, as_json: bool) -> None:
+    import json
+
+    from memorymark.history.recording import Recording
+    from memorymark.render.json import print_json
+    from memorymark.render.plain import one_line
+
+    if job.result is not None:
+        result_of(job)  # raises if this version cannot read it
+    recording = Recording.of(job, store.events(job.id))
+    write_output(file, json.dumps(recording.to_dict(), indent=1) + "\n", "record")
+    if as_json:
+        print_json({"kind": "recorded", "recording": str(file)})
+    else:
+        typer.echo(one_line(str(file)))
 
 
 def result_of(job: Job) -> Result:
