@@ -61,7 +61,7 @@ class ReplayedJobs(Jobs):
                 model=self._question.request.entry.name,
             ),
             code="not_applicable",
-            proposals=[Proposal("the recorded question", {**others, **over_http(self._question)})],
+            proposals=[Proposal("Ask the recorded question", {**others, **over_http(self._question)})],
         )
 
 

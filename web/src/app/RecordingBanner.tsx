@@ -17,11 +17,12 @@ export function RecordingBanner() {
   return (
     <aside aria-label="Recording" className="border-b border-warn/40 bg-[#1d1808]">
       <div className="mx-auto flex w-full max-w-[82rem] flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3 text-sm sm:px-6">
-        <Badge tone="warn">recorded</Badge>
-        <p className="min-w-0 grow basis-64 text-[#f3e3bf]">
-          {recordedWords(recording, modelName(recording.model_name, models))}
-          {recording.note && <span className="block text-xs text-soft">{recording.note}</span>}
-        </p>
+        <div className="min-w-0 grow basis-64">
+          <p className="text-[#f3e3bf]">
+            <Badge tone="warn">recorded</Badge> {recordedWords(recording, modelName(recording.model_name, models))}
+          </p>
+          {recording.note && <p className="mt-1 text-xs text-soft">{recording.note}</p>}
+        </div>
         <Button onClick={() => submit.mutate(recording.options)} disabled={submit.isPending}>
           Play the recording
         </Button>
