@@ -40,9 +40,7 @@ def history(
     as_json: o.Json = False,
 ) -> None:
     """List past analyses, the latest first, or show one again."""
-    from memorymark.history.views import summary, whole
-    from memorymark.question.model_names import read_name, short_id
-    from memorymark.render.history import print_history
+    from memorymark.history.views import whole
     from memorymark.render.json import print_json
 
     if record is not None and job is None:
@@ -51,14 +49,7 @@ def history(
         )
     store = open_history(database)
     if job is None:
-        wanted = short_id(model) if model else None
-        found = store.jobs(model=wanted, limit=limit)
-        if wanted is not None and not found:
-            read_name(wanted)  # raises with suggestions if the name is a typo
-        if as_json:
-            print_json({"kind": "jobs", "jobs": [summary(one, "command_line") for one in found]})
-        else:
-            print_history(found)
+        _list(store, model, limit, as_json=as_json)
         return
     one = store.find(job)
     if record is not None:
@@ -100,6 +91,22 @@ def open_history(database: str) -> Store:
     from memorymark.history import Store, default_url
 
     return Store(database or default_url(), must_exist=bool(database))
+
+
+def _list(store: Store, model: str | None, limit: int, *, as_json: bool) -> None:
+    from memorymark.history.views import summary
+    from memorymark.question.model_names import read_name, short_id
+    from memorymark.render.history import print_history
+    from memorymark.render.json import print_json
+
+    wanted = short_id(model) if model else None
+    found = store.jobs(model=wanted, limit=limit)
+    if wanted is not None and not found:
+        read_name(wanted)  # raises with suggestions if the name is a typo
+    if as_json:
+        print_json({"kind": "jobs", "jobs": [summary(one, "command_line") for one in found]})
+    else:
+        print_history(found)
 
 
 def _show(job: Job) -> None:

@@ -85,15 +85,8 @@ class Settings:
                     field="origin",
                     given=origin,
                 )
-        if self.replay is not None and self.database:
-            raise UsageError(
-                Message(
-                    "what {serve.replay} plays is no answer of this machine and is not kept; drop {serve.database}."
-                ),
-                code="conflict",
-                field="database",
-            )
         self._check_numbers()
+        self._check_replay()
 
     def _check_numbers(self) -> None:
         for name in ("queue_size", "prediction_workers", "max_watchers"):
@@ -126,6 +119,16 @@ class Settings:
                 field="job_seconds",
                 given=self.job_seconds,
                 allowed={"above": 0, "maximum": threading.TIMEOUT_MAX},
+            )
+
+    def _check_replay(self) -> None:
+        if self.replay is not None and self.database:
+            raise UsageError(
+                Message(
+                    "what {serve.replay} plays is no answer of this machine and is not kept; drop {serve.database}."
+                ),
+                code="conflict",
+                field="database",
             )
         if not 0 < self.replay_speed < math.inf:
             raise UsageError(
