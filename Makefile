@@ -85,6 +85,7 @@ demo-material: .venv/ready browser ## Make the recordings, slides and video of d
 	    apt-get install -y -qq --no-install-recommends ffmpeg > /dev/null 2>&1; } || \
 	  echo "ffmpeg is not here: there will be no video"
 	$(BIN)/python demo/make_recordings.py
+	$(BIN)/python demo/make_picture.py
 	$(BIN)/python demo/make_slides.py
 	$(BIN)/python demo/make_video.py
 

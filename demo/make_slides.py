@@ -46,7 +46,7 @@ def recorded_report() -> str:
     with running(replay) as service:
         server = ["--server", f"http://127.0.0.1:{service.port}", "--quiet"]
         memorymark = str(Path(sys.executable).parent / "memorymark")
-        return run_in_terminal([memorymark, *COMMAND[1:], *server], rows=60)[-1].html
+        return run_in_terminal([memorymark, *COMMAND[1:], *server])[-1].html
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -24,13 +23,20 @@ VIDEO = ROOT / "demo" / "demo_video.mp4"
 COMMAND = "memorymark analyze bert --gpu a10 --fresh"
 PATIENCE_MS = 300_000
 # A real run waits for imports; nobody needs to watch that.
-LONGEST_WAIT_SECONDS = 1.2
+LONGEST_WAIT_SECONDS = 0.9
+# Shows the end of the output, or what begins at a line of it.
+SHOW = """([html, line]) => {
+  const output = document.querySelector("output"), pre = output.parentElement;
+  output.innerHTML = html;
+  const lines = html.split("\\n").length + 1;
+  pre.scrollTop = line === null ? pre.scrollHeight : (line * pre.scrollHeight) / lines;
+}"""
 
 
 def title(film: Film, page: Page, heading: str, text: str) -> None:
     page.set_content(card_page(heading, text))
     page.evaluate("document.fonts.ready")
-    film.show(page, 5)
+    film.show(page, 4)
 
 
 def in_the_terminal(film: Film, page: Page) -> None:
@@ -43,36 +49,45 @@ def in_the_terminal(film: Film, page: Page) -> None:
     page.set_content(terminal_page(COMMAND))
     caption(page, "No GPU here: MemoryMark predicts one. Waiting is shortened.")
     for one in shown:
-        page.locator("output").evaluate("(output, html) => { output.innerHTML = html }", one.html)
+        page.evaluate(SHOW, [one.html, None])
         film.show(page, min(one.seconds, LONGEST_WAIT_SECONDS))
+    report = next(number for number, line in enumerate(shown[-1].html.split("\n")) if "predicted" in line)
+    page.evaluate(SHOW, [shown[-1].html, report])
     caption(page, "Today's batch, the largest one that trains, and the one worth using.")
-    film.show(page, 7)
+    film.show(page, 8)
 
 
 def in_the_dashboard(film: Film, page: Page, address: str) -> None:
-    """The same question in the browser, and what to change."""
+    """The same question in the browser, from the form to the answer."""
     page.goto(address)
     page.get_by_text("Predicted: the server does not have this GPU").wait_for()
-    with film.watching(page):
-        caption(page, "The same in a browser: choose a model, a GPU and a recipe.")
-        page.wait_for_timeout(3500)
+    caption(page, "The same in a browser: choose a model, a GPU and a recipe.")
+    with film.watching(page, at_most=5):
+        page.wait_for_timeout(4000)
         page.get_by_role("button", name="Analyze Memory Usage").hover()
         page.wait_for_timeout(500)
-        page.get_by_role("button", name="Analyze Memory Usage").click()
-        caption(page, "Trials arrive as they happen. Waiting is shortened.")
+    page.get_by_role("button", name="Analyze Memory Usage").click()
+    caption(page, "Trials arrive as they happen. Shown faster than it was.")
+    with film.watching(page, at_most=12):
         page.get_by_text("Analyze Another Model").first.wait_for()
-        caption(page, "How much is wasted today, and how much faster it could be.")
-        page.wait_for_timeout(4500)
+    caption(page, "How much is wasted today, and how much faster it could be.")
+    with film.watching(page, at_most=6):
+        page.wait_for_timeout(6000)
+    caption(page, "Where the memory goes, and how fast each batch size trains.")
+    with film.watching(page, at_most=6):
         scroll(page, 620)
-        caption(page, "Where the memory goes, and how fast each batch size trains.")
         page.wait_for_timeout(4000)
-        scroll(page, -620)
-        caption(page, "What should I change?")
-        page.get_by_role("button", name="What should I change?").click()
-        page.get_by_text("ways to train checked").first.wait_for()
-        caption(page, "Recipes are checked one by one. Waiting is shortened.")
+
+
+def with_advice(film: Film, page: Page) -> None:
+    """What to change, asked beside the answer."""
+    page.evaluate("scrollTo(0, 0)")
+    page.get_by_role("button", name="What should I change?").click()
+    caption(page, "What should I change? Recipes are checked one by one. Shown faster than it was.")
+    with film.watching(page, at_most=10):
         page.get_by_role("heading", name="faster").first.wait_for()
-        caption(page, "The best recipe, what it costs, and code to paste.")
+    caption(page, "The best recipe, what it costs, and code to paste.")
+    with film.watching(page, at_most=10):
         page.wait_for_timeout(4000)
         scroll(page, 460)
         page.wait_for_timeout(3500)
@@ -82,15 +97,17 @@ def in_a_replay(film: Film, page: Page, address: str) -> None:
     """A recording of a GPU that is not here."""
     page.goto(address)
     page.get_by_text("Not live").wait_for()
-    with film.watching(page):
-        caption(page, "On stage without a GPU: play a recording. It says so on every page.")
-        page.wait_for_timeout(4000)
-        page.get_by_role("button", name="Play the recording").click()
-        most = analysis("bert_fp32")["max_batch_size"]
-        caption(page, f"Measured on an NVIDIA H200: batch {most} trains, {most + 1} runs out of memory.")
+    caption(page, "On stage without a GPU: play a recording. It says so on every page.")
+    with film.watching(page, at_most=5):
+        page.wait_for_timeout(5000)
+    page.get_by_role("button", name="Play the recording").click()
+    most = analysis("bert_fp32")["max_batch_size"]
+    caption(page, f"Measured on an NVIDIA H200: batch {most} trains, {most + 1} runs out of memory.")
+    with film.watching(page, at_most=12):
         page.get_by_text("Analyze Another Model").first.wait_for()
-        caption(page, "The recorded answer, for talks without a network.")
-        page.wait_for_timeout(4500)
+    caption(page, "The recorded answer, for talks without a network.")
+    with film.watching(page, at_most=6):
+        page.wait_for_timeout(6000)
 
 
 def scroll(page: Page, pixels: int) -> None:
@@ -98,11 +115,6 @@ def scroll(page: Page, pixels: int) -> None:
     for _ in range(20):
         page.mouse.wheel(0, pixels / 20)
         page.wait_for_timeout(40)
-
-
-def with_service(settings: Settings, film: Callable[[str], None]) -> None:
-    with running(settings) as service:
-        film(f"http://127.0.0.1:{service.port}")
 
 
 def main() -> None:
@@ -115,9 +127,12 @@ def main() -> None:
         title(film, page, "MemoryMark", "How much of your GPU does training waste?")
         in_the_terminal(film, page)
         live = Settings(port=0, database=f"sqlite:///{folder}/history.db", prediction_workers=1)
-        with_service(live, lambda address: in_the_dashboard(film, page, address))
+        with running(live) as service:
+            in_the_dashboard(film, page, f"http://127.0.0.1:{service.port}")
+            with_advice(film, page)
         replay = Settings(port=0, replay=RECORDINGS / "bert-h200-measured.json", replay_speed=3.0)
-        with_service(replay, lambda address: in_a_replay(film, page, address))
+        with running(replay) as service:
+            in_a_replay(film, page, f"http://127.0.0.1:{service.port}")
         title(film, page, "Try it", "github.com/memorymark/memorymark")
         film.encode(VIDEO)
         print(f"{VIDEO.relative_to(ROOT)}: {film.seconds:.0f} s, {VIDEO.stat().st_size / 1e6:.1f} MB")

@@ -16,14 +16,12 @@ from typing import Any
 from playwright.sync_api import Page
 
 SIZE = {"width": 1280, "height": 720}
-# While nothing changes, nobody needs to wait: a still picture is cut to this long.
-LONGEST_STILL_SECONDS = 2.5
 CAPTION = """text => {
   let box = document.getElementById("demo-caption");
   if (!box) {
     box = document.createElement("div");
     box.id = "demo-caption";
-    box.style.cssText = `position:fixed;left:50%;bottom:28px;transform:translateX(-50%);max-width:1080px;z-index:9999;
+    box.style.cssText = `position:fixed;left:50%;bottom:28px;transform:translateX(-50%);width:max-content;max-width:1180px;z-index:9999;
       padding:12px 26px;border-radius:12px;border:1px solid #00ff88;background:rgba(0,0,0,.92);color:#f2f2f2;
       font:600 23px/1.4 Inter Variable,Inter,system-ui,sans-serif;text-align:center;pointer-events:none`;
     document.body.append(box);
@@ -56,8 +54,8 @@ class Film:
         self.add(page.screenshot(type="jpeg", quality=92), seconds)
 
     @contextmanager
-    def watching(self, page: Page) -> Iterator[None]:
-        """Films the page inside the ``with``, as it changes."""
+    def watching(self, page: Page, at_most: float) -> Iterator[None]:
+        """Films the page inside the ``with``, as it changes; what takes longer is played faster."""
         session = page.context.new_cdp_session(page)
         seen: list[tuple[float, bytes]] = []
 
@@ -71,8 +69,10 @@ class Film:
         session.send("Page.stopScreencast")
         session.detach()
         ends = [at for at, _ in seen[1:]] + [time.time()]
-        for (at, image), end in zip(seen, ends, strict=True):
-            self.add(image, min(end - at, LONGEST_STILL_SECONDS))
+        lasted = [end - at for (at, _), end in zip(seen, ends, strict=True)]
+        pace = min(1.0, at_most / sum(lasted))
+        for (_, image), seconds in zip(seen, lasted, strict=True):
+            self.add(image, pace * seconds)
 
     @property
     def seconds(self) -> float:

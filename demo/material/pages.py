@@ -38,7 +38,7 @@ def terminal_page(command: str) -> str:
         "main { margin: 24px; height: 672px; border: 1px solid #2b2b2b; border-radius: 14px; background: #000 }"
         "header { height: 34px; border-bottom: 1px solid #2b2b2b; padding: 11px 14px; box-sizing: border-box }"
         "i { display: inline-block; width: 11px; height: 11px; border-radius: 6px; background: #444; margin-right: 8px}"
-        'pre { margin: 14px 22px; font: 14.5px/1.36 "JetBrains Mono", monospace }',
+        'pre { margin: 14px 22px; height: 600px; overflow: hidden; font: 14.5px/1.36 "JetBrains Mono", monospace }',
     )
 
 

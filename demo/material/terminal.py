@@ -17,7 +17,7 @@ from itertools import groupby
 
 import pyte
 
-COLUMNS, ROWS = 96, 30
+COLUMNS, ROWS = 96, 100
 SPINNER = re.compile("[\u2800-\u28ff]")
 COLORS = {
     "default": "#f2f2f2",
@@ -40,15 +40,15 @@ class Shown:
     seconds: float
 
 
-def run_in_terminal(command: Sequence[str], *, rows: int = ROWS, **environment: str) -> list[Shown]:
+def run_in_terminal(command: Sequence[str], **environment: str) -> list[Shown]:
     """Runs a command to its end, and returns what the screen showed whenever it changed; raises if it fails."""
-    screen = pyte.Screen(COLUMNS, rows)
+    screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ.update({"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(rows), **environment})
+        os.environ.update({"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(ROWS), **environment})
         os.execvp(command[0], list(command))
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, COLUMNS, 0, 0))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     seen: list[tuple[float, str]] = [(time.monotonic(), _html(screen))]
     while (text := _read(terminal)) is not None:
         stream.feed(text)
