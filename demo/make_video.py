@@ -22,6 +22,8 @@ from memorymark.server.settings import Settings
 VIDEO = ROOT / "demo" / "demo_video.mp4"
 COMMAND = "memorymark analyze bert --gpu a10 --fresh"
 PATIENCE_MS = 300_000
+# How far down a running job shows its events.
+EVENTS_AT = 260
 # A real run waits for imports; nobody needs to watch that.
 LONGEST_WAIT_SECONDS = 0.9
 # Shows the end of the output, or what begins at a line of it.
@@ -68,29 +70,26 @@ def in_the_dashboard(film: Film, page: Page, address: str) -> None:
         page.wait_for_timeout(500)
     page.get_by_role("button", name="Analyze Memory Usage").click()
     caption(page, "Trials arrive as they happen. Shown faster than it was.")
-    with film.watching(page, at_most=12):
-        page.get_by_text("Analyze Another Model").first.wait_for()
+    until_answered(film, page)
     caption(page, "How much is wasted today, and how much faster it could be.")
     with film.watching(page, at_most=6):
         page.wait_for_timeout(6000)
     caption(page, "Where the memory goes, and how fast each batch size trains.")
     with film.watching(page, at_most=6):
-        scroll(page, 620)
-        page.wait_for_timeout(4000)
+        scroll(page, 800)
+        page.wait_for_timeout(5000)
 
 
 def with_advice(film: Film, page: Page) -> None:
     """What to change, asked beside the answer."""
-    page.evaluate("scrollTo(0, 0)")
     page.get_by_role("button", name="What should I change?").click()
     caption(page, "What should I change? Recipes are checked one by one. Shown faster than it was.")
-    with film.watching(page, at_most=10):
-        page.get_by_role("heading", name="faster").first.wait_for()
+    until_answered(film, page)
     caption(page, "The best recipe, what it costs, and code to paste.")
     with film.watching(page, at_most=10):
-        page.wait_for_timeout(4000)
-        scroll(page, 460)
-        page.wait_for_timeout(3500)
+        page.wait_for_timeout(4500)
+        scroll(page, 500)
+        page.wait_for_timeout(4500)
 
 
 def in_a_replay(film: Film, page: Page, address: str) -> None:
@@ -103,18 +102,24 @@ def in_a_replay(film: Film, page: Page, address: str) -> None:
     page.get_by_role("button", name="Play the recording").click()
     most = analysis("bert_fp32")["max_batch_size"]
     caption(page, f"Measured on an NVIDIA H200: batch {most} trains, {most + 1} runs out of memory.")
-    with film.watching(page, at_most=12):
-        page.get_by_text("Analyze Another Model").first.wait_for()
+    until_answered(film, page)
     caption(page, "The recorded answer, for talks without a network.")
     with film.watching(page, at_most=6):
         page.wait_for_timeout(6000)
 
 
+def until_answered(film: Film, page: Page) -> None:
+    """Films a job that runs, so that its events are in sight, and then goes back to the top."""
+    page.get_by_role("button", name="Cancel").wait_for()
+    scroll(page, EVENTS_AT)
+    with film.watching(page, at_most=12):
+        page.get_by_text("Analyze Another Model").first.wait_for()
+    scroll(page, 0)
+    page.wait_for_timeout(1000)
+
+
 def scroll(page: Page, pixels: int) -> None:
-    """Scrolls slowly enough to follow."""
-    for _ in range(20):
-        page.mouse.wheel(0, pixels / 20)
-        page.wait_for_timeout(40)
+    page.evaluate("top => scrollTo({ top, behavior: 'smooth' })", pixels)
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Error, Page
 
 SIZE = {"width": 1280, "height": 720}
 CAPTION = """text => {
@@ -21,9 +21,10 @@ CAPTION = """text => {
   if (!box) {
     box = document.createElement("div");
     box.id = "demo-caption";
-    box.style.cssText = `position:fixed;left:50%;bottom:28px;transform:translateX(-50%);width:max-content;max-width:1180px;z-index:9999;
-      padding:12px 26px;border-radius:12px;border:1px solid #00ff88;background:rgba(0,0,0,.92);color:#f2f2f2;
-      font:600 23px/1.4 Inter Variable,Inter,system-ui,sans-serif;text-align:center;pointer-events:none`;
+    box.style.cssText = `position:fixed; left:50%; bottom:28px; transform:translateX(-50%); z-index:9999;
+      width:max-content; max-width:1180px; padding:12px 26px; border-radius:12px; border:1px solid #00ff88;
+      background:rgba(0,0,0,.92); color:#f2f2f2; text-align:center; pointer-events:none;
+      font:600 23px/1.4 Inter Variable,Inter,system-ui,sans-serif`;
     document.body.append(box);
   }
   box.textContent = text;
@@ -61,7 +62,8 @@ class Film:
 
         def take(frame: dict[str, Any]) -> None:
             seen.append((frame["metadata"]["timestamp"], base64.b64decode(frame["data"])))
-            session.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
+            with suppress(Error):  # a frame on its way when the filming ends
+                session.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
 
         session.on("Page.screencastFrame", take)
         session.send("Page.startScreencast", {"format": "jpeg", "quality": 92})
