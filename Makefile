@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check generated format docs gpu-test dist light-test drills web web-test web-api browser clean
+.PHONY: help demo test python-test check generated format docs gpu-test dist light-test drills web web-test web-api browser demo-material clean
 
 PYTHON ?= python3
 # Another torch than the tested one, such as the oldest that is claimed: make test TORCH=2.6.0
@@ -11,7 +11,7 @@ INSTALL = pip install --quiet --disable-pip-version-check --no-compile -c .venv/
 PIP = $(BIN)/$(INSTALL)
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -92,6 +92,16 @@ browser: ## Get Chromium for the tests in a browser, where apt and the rights ar
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
 	    apt-get install -y -qq chromium > /dev/null 2>&1; } || \
 	  echo "Chromium is not here: the tests in a browser will be skipped"
+
+demo-material: .venv/ready browser ## Make the recordings, slides and video of demo/ again; needs Chromium and ffmpeg
+	@command -v ffmpeg > /dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	    apt-get install -y -qq --no-install-recommends ffmpeg > /dev/null 2>&1; } || \
+	  echo "ffmpeg is not here: there will be no video"
+	$(BIN)/python demo/make_recordings.py
+	$(BIN)/python demo/make_picture.py
+	$(BIN)/python demo/make_slides.py
+	$(BIN)/python demo/make_video.py
 
 clean: ## Remove .venv and caches
 	rm -rf .venv build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memorymark.history import Store
+from memorymark.history.recording import read_recording
 from memorymark.results.comparison import Comparison
 from memorymark.units import GIB, MIB
 from support.advices import INFO, advice, option
@@ -334,3 +335,23 @@ def test_a_job_of_another_version_is_listed_and_costs_no_traceback(tmp_path):
     assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
     assert "another version of MemoryMark wrote job ddd000000000" in shown.stderr
     assert json.loads(as_json.stdout)["question"] == {"plan": [1]}
+
+
+def test_a_job_is_recorded_into_a_file(ask, tmp_path):
+    file = tmp_path / "run.json"
+    result = ask("history", "aaa", "--record", str(file))
+
+    assert (result.returncode, result.stdout) == (0, f"{file}\n")
+    assert read_recording(file).outcome().to_dict() == analysis("bert_fp32").to_dict()
+
+
+def test_a_program_learns_where_the_recording_is(ask, tmp_path):
+    file = tmp_path / "run.json"
+    result = ask("history", "aaa", "--record", str(file), "--json")
+
+    assert json.loads(result.stdout) == {"kind": "recorded", "recording": str(file)}
+
+
+def test_a_recording_needs_a_job_and_a_place(ask, tmp_path):
+    assert refused(ask("history", "--record", "run.json"), "--record needs the job to record")
+    assert refused(ask("history", "aaa", "--record", str(tmp_path)), "name another file with --record")

@@ -44,12 +44,13 @@ INTERFACE = {
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
-    "history": ["JOB", "--database", "--json", "--limit", "--model"],
+    "history": ["JOB", "--database", "--json", "--limit", "--model", "--record"],
     "compare": ["JOBS", "--database", "--json"],
     "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
         "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
-        "--prediction-workers", "--queue-size", "--quiet", "-q", "--token", "--worker-memory-gib",
+        "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q", "--token",
+        "--worker-memory-gib",
     ],
 }  # fmt: skip
 

@@ -202,6 +202,8 @@ def test_a_second_server_on_the_same_history_is_refused(service):
         (("--prediction-workers", "0"), "--prediction-workers must be 1 or more, not 0"),
         (("--job-seconds", "nan"), "--job-seconds must be"),
         (("--host", "nowhere.invalid", "--open-to-all"), "cannot listen on nowhere.invalid"),
+        (("--replay-speed", "0"), "--replay-speed must be a number above 0, not 0"),
+        (("--replay", "run.json"), "what --replay plays is no answer of this machine and is not kept; drop --database"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -213,6 +215,13 @@ def test_misuse_is_one_sentence_and_exit_code_2(options, said, tmp_path):
     assert f"Error: {said}" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stderr.endswith(".\n")
+
+
+def test_a_recording_that_is_none_is_one_sentence_and_exit_code_2(tmp_path):
+    result = run("--replay", str(tmp_path / "run.json"))
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {tmp_path / 'run.json'} cannot be read: No such file or directory;")
 
 
 def test_a_token_in_the_environment_counts():

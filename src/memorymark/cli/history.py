@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memorymark.cli import options as o
+from memorymark.cli.output_files import write_output
 from memorymark.errors import HistoryError, UsageError
 from memorymark.messages import Message
 from memorymark.results.advice import Advice
@@ -30,28 +32,29 @@ def history(
         str | None, typer.Option("--model", help="Only this model.", autocompletion=o.complete_model)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="The most jobs to list.", min=1, max=MOST_LISTED)] = 20,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Write the job with its events, for serve --replay to play."),
+    ] = None,
     database: Database = "",
     as_json: o.Json = False,
 ) -> None:
     """List past analyses, the latest first, or show one again."""
-    from memorymark.history.views import summary, whole
-    from memorymark.question.model_names import read_name, short_id
-    from memorymark.render.history import print_history
+    from memorymark.history.views import whole
     from memorymark.render.json import print_json
 
+    if record is not None and job is None:
+        raise UsageError(
+            Message("{record} needs the job to record; `memorymark history` lists them."), code="missing", field="job"
+        )
     store = open_history(database)
     if job is None:
-        wanted = short_id(model) if model else None
-        found = store.jobs(model=wanted, limit=limit)
-        if wanted is not None and not found:
-            read_name(wanted)  # raises with suggestions if the name is a typo
-        if as_json:
-            print_json({"kind": "jobs", "jobs": [summary(one, "command_line") for one in found]})
-        else:
-            print_history(found)
+        _list(store, model, limit, as_json=as_json)
         return
     one = store.find(job)
-    if as_json:
+    if record is not None:
+        _record(one, store, record, as_json=as_json)
+    elif as_json:
         print_json(whole(one, None, "command_line"))
     else:
         _show(one)
@@ -90,10 +93,43 @@ def open_history(database: str) -> Store:
     return Store(database or default_url(), must_exist=bool(database))
 
 
+def _list(store: Store, model: str | None, limit: int, *, as_json: bool) -> None:
+    from memorymark.history.views import summary
+    from memorymark.question.model_names import read_name, short_id
+    from memorymark.render.history import print_history
+    from memorymark.render.json import print_json
+
+    wanted = short_id(model) if model else None
+    found = store.jobs(model=wanted, limit=limit)
+    if wanted is not None and not found:
+        read_name(wanted)  # raises with suggestions if the name is a typo
+    if as_json:
+        print_json({"kind": "jobs", "jobs": [summary(one, "command_line") for one in found]})
+    else:
+        print_history(found)
+
+
 def _show(job: Job) -> None:
     from memorymark.render.terminal import print_result
 
     print_result(result_of(job))
+
+
+def _record(job: Job, store: Store, file: Path, *, as_json: bool) -> None:
+    import json
+
+    from memorymark.history.recording import Recording
+    from memorymark.render.json import print_json
+    from memorymark.render.plain import one_line
+
+    if job.result is not None:
+        result_of(job)  # raises if this version cannot read it
+    recording = Recording.of(job, store.events(job.id))
+    write_output(file, json.dumps(recording.to_dict(), indent=1) + "\n", "record")
+    if as_json:
+        print_json({"kind": "recorded", "recording": str(file)})
+    else:
+        typer.echo(one_line(str(file)))
 
 
 def result_of(job: Job) -> Result:

@@ -10,6 +10,7 @@ import typer
 
 from memorymark.cli import options as o
 from memorymark.cli.history import Database, open_history, result_of
+from memorymark.cli.output_files import write_output
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.results.result import Result
@@ -34,17 +35,7 @@ def report(
 
     _require_writable(output, job)
     result = _of_file(Path(job)) if Path(job).is_file() else _of_job(job, database)
-    try:
-        output.write_text(_written(result, output.suffix.lower()), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            Message(
-                "{file} cannot be written: {why}; name another file with {output}.", file=output, why=error.strerror
-            ),
-            code="not_writable",
-            field="output",
-            given=output,
-        ) from None
+    write_output(output, _written(result, output.suffix.lower()), "output")
     if as_json:
         print_json({"kind": "report", "report": str(output)})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,6 +43,13 @@ def serve(
         typer.Option("--worker-memory-gib", help="Memory a worker may use; depends on the host's by default."),
     ] = None,
     job_seconds: Annotated[float, typer.Option("--job-seconds", help="The most seconds a job may take.")] = 600.0,
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", help="Play this recording instead of answering; history JOB --record writes one."),
+    ] = None,
+    replay_speed: Annotated[
+        float, typer.Option("--replay-speed", help="How many times as fast as it happened to play the recording.")
+    ] = 1.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log problems only.")] = False,
 ) -> None:
     """Serve the dashboard and the HTTP interface from this machine, until Ctrl-C.
@@ -51,6 +59,7 @@ def serve(
     import logging
 
     _require_service()
+    from memorymark.render.plain import one_line
     from memorymark.server.logs import log_to_stderr
     from memorymark.server.serve import Service
     from memorymark.server.serve import serve as run
@@ -68,6 +77,8 @@ def serve(
         queue_size=queue_size,
         worker_memory_gib=worker_memory_gib,
         job_seconds=job_seconds,
+        replay=replay,
+        replay_speed=replay_speed,
         **chosen,
     )
     log_to_stderr(logging.WARNING if quiet else logging.INFO)
@@ -75,13 +86,15 @@ def serve(
     def on_ready(service: Service) -> None:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{service.port}"
-        typer.echo(f"MemoryMark is ready at {url} · documentation at {url}/openapi/swagger · Ctrl-C ends it")
+        does = "is ready" if replay is None else f"plays {one_line(str(replay))}"
+        typer.echo(f"MemoryMark {does} at {url} · documentation at {url}/openapi/swagger · Ctrl-C ends it")
         if open_browser:
             import webbrowser
 
             webbrowser.open(url)
 
-    typer.echo("starting a worker …", err=True)
+    if replay is None:
+        typer.echo("starting a worker …", err=True)
     run(settings, on_ready)
 
 

@@ -20,7 +20,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
 from memorymark.results.result import Kind
 
-Origin = Literal["http", "cli"]
+Origin = Literal["http", "cli", "recording"]
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 UNFINISHED: tuple[State, ...] = ("queued", "running")
 OTHER_VERSION = "another version of MemoryMark wrote this job, and this one cannot read it; ask again."

@@ -15,10 +15,7 @@ from memorymark.history.failures import kept
 from memorymark.history.job import JobEvent, new_job
 from memorymark.history.store import Store, default_url
 from memorymark.question.question import Question
-from memorymark.results.comparison import Comparison
-from memorymark.results.lengths import Sweep
-from memorymark.results.result import Result, result_from_dict
-from memorymark.results.trial import Source
+from memorymark.results.result import Result, info_of, result_from_dict
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,8 @@ class Recorder:
     def answered(self, result: Result) -> None:
         """Writes the result."""
         self._note("result", {})
-        if _source(result) == "predicted":
+        info = info_of(result)
+        if info is not None and info.source == "predicted":
             self._question = _predicted(self._question)
         self._write(state="done", result=result.to_dict())
 
@@ -90,10 +88,3 @@ class Recorder:
         )
         with closing(Store(default_url())) as store:
             store.add(job, self._events)
-
-
-def _source(result: Result) -> Source | None:
-    """Returns whether a result was measured or predicted, or ``None`` for a comparison of all GPUs."""
-    if isinstance(result, Comparison):
-        return None
-    return result.plan.info.source if isinstance(result, Sweep) else result.info.source

@@ -61,7 +61,7 @@ class Asking:
         error = error_of(job) if job.result is None else None
         if error is not None:
             return failure(STATUS_BY_KIND[job.error_kind], error, job_id=job.id, kind=job.error_kind)
-        return success("answer", job_id=job.id, data=job.result)
+        return success("answer", job_id=job.id, origin=job.origin, data=job.result)
 
     def existing(self, job_id: str) -> Job:
         """Returns the job with this id; raises 404 if there is none."""

@@ -37,12 +37,13 @@ class HealthReport:
     def document(self) -> dict[str, Any]:
         """Returns the answer to GET /health."""
         status = self._jobs.status()
-        problem = self._jobs.problem
+        problem, recording = self._jobs.problem, self._jobs.recording
         return {
             "kind": "health",
             "status": "degraded" if problem else "healthy",
             "problem": problem,
             **self._facts,
+            "recording": recording.to_dict() if recording is not None else None,
             "timestamp": iso_time(time.time()),
             **status,
         }

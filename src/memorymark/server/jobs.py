@@ -23,6 +23,7 @@ from memorymark.errors import (
 )
 from memorymark.history import Job, JobEvent, ListedJob, Store, new_job
 from memorymark.history.job import OTHER_VERSION
+from memorymark.history.recording import RecordingFacts
 from memorymark.messages import Message
 from memorymark.question.question import Question
 from memorymark.server.history_watch import HistoryWatch
@@ -47,6 +48,8 @@ class Submitted:
 
 class Jobs:
     """Queues questions, lets lanes answer them in order of arrival, and records everything in the history."""
+
+    recording: RecordingFacts | None = None  # what is played, if all answers come from a recording
 
     def __init__(
         self, store: Store, lanes: Sequence[Lane], *, queue_size: int, max_seconds: float, allow_code: bool = False
@@ -104,9 +107,8 @@ class Jobs:
 
     def submit(self, question: Question, *, fresh: bool = False, time_limit_seconds: float | None = None) -> Submitted:
         """Queues a question, or reuses an earlier answer unless ``fresh``."""
-        self._require_permission(question)
-        job = new_job(self._resolved(question), "http", fresh=fresh, time_limit_seconds=time_limit_seconds)
-        if not fresh and (known := self.store.answered(job.key)) is not None:
+        job = self.job_for(question, fresh=fresh, time_limit_seconds=time_limit_seconds)
+        if not job.fresh and (known := self.store.answered(job.key)) is not None:
             return Submitted(known, is_new=False)
         live = LiveJob(job, self.store, max_seconds=self._max_seconds)
         with self._place_in_line(job.id):
@@ -119,6 +121,11 @@ class Jobs:
             live.wake()
         log.info("job queued", extra={"job": job.id, "model": job.model, "target": job.target_name})
         return Submitted(job, is_new=True)
+
+    def job_for(self, question: Question, **fields: Any) -> Job:
+        """Makes the job of a question; raises if this service may not or cannot answer it."""
+        self._require_permission(question)
+        return new_job(self._resolved(question), "http", **fields)
 
     @contextmanager
     def _place_in_line(self, job_id: str) -> Iterator[None]:
@@ -154,8 +161,8 @@ class Jobs:
 
     def known(self, question: Question) -> Job | None:
         """Returns a job that has already answered the question, or ``None``; writes nothing."""
-        self._require_permission(question)
-        return self.store.answered(new_job(self._resolved(question), "http").key)
+        job = self.job_for(question)
+        return None if job.fresh else self.store.answered(job.key)
 
     def live(self, job_id: str) -> LiveJob | None:
         """Returns the queued or running job with this id, or ``None``."""

@@ -15,6 +15,7 @@ from memorymark.events import Event
 from memorymark.history import Job
 from memorymark.messages import Message
 from memorymark.question.question import Question
+from memorymark.results.result import Result
 from memorymark.server.live_job import LiveJob, Place, ended
 from memorymark.server.warm_workers import Lease, WarmWorkers
 
@@ -89,12 +90,7 @@ class Lane(threading.Thread):
         timer.daemon = True
         timer.start()
         try:
-            result = engine.answer(
-                self._placed(job.whole.question),
-                time_limit_seconds=job.time_limit_seconds,
-                on_event=lambda event: _tell(job, lease, event),
-                workers=lease.of(self.workers),
-            )
+            result = self.answer(job)
             if lease.stopped is not None:  # advice continues without an option whose worker ends
                 raise StoppedError(lease.stopped)
         except MemoryMarkError as error:
@@ -106,6 +102,15 @@ class Lane(threading.Thread):
             timer.cancel()
         job.tell("result" if outcome["state"] == "done" else "error", **outcome)
         log.info("job ended", extra={"job": job.job.id, "lane": self.name, "state": outcome["state"]})
+
+    def answer(self, job: LiveJob) -> Result:
+        """Answers a job; raises the error that it ends with."""
+        return engine.answer(
+            self._placed(job.whole.question),
+            time_limit_seconds=job.time_limit_seconds,
+            on_event=lambda event: pass_on(job, event),
+            workers=job.lease.of(self.workers),
+        )
 
     def _placed(self, question: Question) -> Question:
         """Returns the question with the device of this lane in place of ``auto``."""
@@ -153,8 +158,9 @@ def _too_long(limit_seconds: float) -> StoppedError:
     )
 
 
-def _tell(job: LiveJob, lease: Lease, event: Event) -> None:
-    if lease.stopped is not None:
-        raise StoppedError(lease.stopped)
+def pass_on(job: LiveJob, event: Event) -> None:
+    """Tells the listeners of a job what happened; raises if the job has been stopped."""
+    if job.lease.stopped is not None:
+        raise StoppedError(job.lease.stopped)
     facts = event.to_dict()
     job.tell(facts.pop("event"), facts)

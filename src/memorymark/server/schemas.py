@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from memorymark.catalog.listings import GpuCatalog, ModelCatalog
 from memorymark.errors import Code, ErrorKind
 from memorymark.history import ListedJob
-from memorymark.history.job import State
+from memorymark.history.job import Origin, State
+from memorymark.history.recording import RecordingFacts
 from memorymark.history.views import JobView
 from memorymark.question.options import Group, OptionType
 from memorymark.results.advice import Advice
@@ -60,20 +61,22 @@ class Error(Problem):
 
 
 class AdviseAnswer(BaseModel):
-    """The answer of POST /advise."""
+    """The answer of POST /advise; ``origin`` is that of its job."""
 
     kind: Literal["answer"]
     status: Literal["success"]
     job_id: str
+    origin: Origin
     data: Annotated[Advice, AsDocument]
 
 
 class AnalyzeAnswer(BaseModel):
-    """The answer of POST /analyze."""
+    """The answer of POST /analyze; ``origin`` is that of its job."""
 
     kind: Literal["answer"]
     status: Literal["success"]
     job_id: str
+    origin: Origin
     data: Annotated[Analysis, AsDocument]
 
 
@@ -135,7 +138,10 @@ class WorkerView(BaseModel):
 
 
 class Health(BaseModel):
-    """The health of the service. ``degraded`` means that it answers, but has the ``problem`` given."""
+    """The health of the service. ``degraded`` means that it answers, but has the ``problem`` given.
+
+    ``recording`` is what the service plays if all it answers was recorded, else ``null``.
+    """
 
     kind: Literal["health"]
     status: Literal["healthy", "degraded"]
@@ -145,6 +151,7 @@ class Health(BaseModel):
     gpu_name: str | None
     gpu_memory_total_gb: float | None
     device: Literal["cuda", "mps", "cpu"]
+    recording: Annotated[RecordingFacts, AsDocument] | None
     timestamp: str
     queue: Queue
     workers: list[WorkerView]

@@ -8,19 +8,22 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.history import Store
+from memorymark.history.recording import Recording, read_recording
 from memorymark.messages import Message
 from memorymark.server.app import create_front
 from memorymark.server.http_server import BACKLOG, HttpServer
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
 from memorymark.server.lock import only_server
+from memorymark.server.replay import ReplayedJobs
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import WarmWorkers
 from memorymark.worker.confinement import shortcomings
@@ -44,34 +47,53 @@ class Service:
 @contextmanager
 def running(settings: Settings) -> Iterator[Service]:
     """Runs the service inside the ``with``."""
-    store = Store(settings.database_url)
-    try:
-        with only_server(store), closing(_bind(settings)) as listening:
-            first = WarmWorkers(reuse=True, confinement=settings.confinement())
-            first.prepare().result()
-            _tell_confinement(settings, first.loaded)
-            kind = first.loaded["device_kind"]
-            jobs = Jobs(
-                store,
-                list(_lanes(settings, first, kind)),
-                queue_size=settings.queue_size,
-                max_seconds=settings.job_seconds,
-                allow_code=settings.allow_code,
-            )
-            front = create_front(jobs, settings, kind)
-            try:
-                jobs.start()
-                service = Service(jobs, HttpServer(front, listening))
-            except BaseException:
-                jobs.stop()
-                front.close()
-                raise
-            try:
-                yield service
-            finally:
-                service.stop()
-    finally:
-        store.close()
+    recording = read_recording(settings.replay) if settings.replay is not None else None
+    with _history(settings) as store, closing(_bind(settings)) as listening:
+        jobs, kind = _working_jobs(store, settings) if recording is None else _replayed_jobs(store, settings, recording)
+        front = create_front(jobs, settings, kind)
+        try:
+            jobs.start()
+            service = Service(jobs, HttpServer(front, listening))
+        except BaseException:
+            jobs.stop()
+            front.close()
+            raise
+        try:
+            yield service
+        finally:
+            service.stop()
+
+
+@contextmanager
+def _history(settings: Settings) -> Iterator[Store]:
+    """Opens the history for this server alone; jobs that are only played get one that ends with the service."""
+    with ExitStack() as until_the_end:
+        url = settings.database_url
+        if settings.replay is not None:
+            url = f"sqlite:///{until_the_end.enter_context(TemporaryDirectory(prefix='memorymark-'))}/history.db"
+        store = until_the_end.enter_context(closing(Store(url)))
+        until_the_end.enter_context(only_server(store))
+        yield store
+
+
+def _working_jobs(store: Store, settings: Settings) -> tuple[Jobs, str]:
+    """Starts a first worker; returns the queue with its lanes, and what torch can use on this machine."""
+    first = WarmWorkers(reuse=True, confinement=settings.confinement())
+    first.prepare().result()
+    _tell_confinement(settings, first.loaded)
+    kind = first.loaded["device_kind"]
+    jobs = Jobs(
+        store,
+        list(_lanes(settings, first, kind)),
+        queue_size=settings.queue_size,
+        max_seconds=settings.job_seconds,
+        allow_code=settings.allow_code,
+    )
+    return jobs, kind
+
+
+def _replayed_jobs(store: Store, settings: Settings, recording: Recording) -> tuple[Jobs, str]:
+    return ReplayedJobs(store, recording, settings), "cpu"
 
 
 def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:

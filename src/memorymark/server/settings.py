@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 from memorymark.client import DEFAULT_PORT, can_be_sent
 from memorymark.devices.machine import host_memory_bytes
@@ -31,7 +32,8 @@ class Settings:
     A ``host`` that others can reach needs a token, unless ``open_to_all``. ``origins`` are the sites whose pages may
     call the service from a browser. With ``allow_code``, callers may name local files and functions, and models that
     come with code, so that every caller can run any code. ``worker_memory_gib`` limits the host memory of one worker;
-    it defaults to a share of the host's.
+    it defaults to a share of the host's. ``replay`` is a recording to play instead of answering, ``replay_speed`` times
+    as fast as it happened.
     """
 
     host: str = "127.0.0.1"
@@ -48,6 +50,8 @@ class Settings:
     max_watchers: int = 256
     stream_seconds: float = 300.0
     heartbeat_seconds: float = 15.0
+    replay: Path | None = None
+    replay_speed: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.is_local and self.token is None and not self.open_to_all:
@@ -82,6 +86,7 @@ class Settings:
                     given=origin,
                 )
         self._check_numbers()
+        self._check_replay()
 
     def _check_numbers(self) -> None:
         for name in ("queue_size", "prediction_workers", "max_watchers"):
@@ -114,6 +119,24 @@ class Settings:
                 field="job_seconds",
                 given=self.job_seconds,
                 allowed={"above": 0, "maximum": threading.TIMEOUT_MAX},
+            )
+
+    def _check_replay(self) -> None:
+        if self.replay is not None and self.database:
+            raise UsageError(
+                Message(
+                    "what {serve.replay} plays is no answer of this machine and is not kept; drop {serve.database}."
+                ),
+                code="conflict",
+                field="database",
+            )
+        if not 0 < self.replay_speed < math.inf:
+            raise UsageError(
+                Message("{serve.replay_speed} must be a number above 0, not {given:g}.", given=self.replay_speed),
+                code="out_of_range",
+                field="replay_speed",
+                given=self.replay_speed,
+                allowed={"above": 0},
             )
 
     @property

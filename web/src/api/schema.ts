@@ -352,6 +352,8 @@ export interface components {
         /**
          * Health
          * @description The health of the service. ``degraded`` means that it answers, but has the ``problem`` given.
+         *
+         *     ``recording`` is what the service plays if all it answers was recorded, else ``null``.
          */
         Health: {
             /**
@@ -379,11 +381,30 @@ export interface components {
              * @enum {string}
              */
             device: "cuda" | "mps" | "cpu";
+            recording: components["schemas"]["RecordingFacts"] | null;
             /** Timestamp */
             timestamp: string;
             queue: components["schemas"]["Queue"];
             /** Workers */
             workers: components["schemas"]["WorkerView"][];
+        };
+        /**
+         * Machine
+         * @description A host, its processors and its GPUs.
+         */
+        Machine: {
+            /** Host */
+            host: string;
+            /** System */
+            system: string;
+            /** Python */
+            python: string;
+            /** Processors */
+            processors: number;
+            /** Gpus */
+            gpus: string[];
+            /** Driver */
+            driver: string | null;
         };
         /**
          * Queue
@@ -396,6 +417,36 @@ export interface components {
             running: number;
             /** Limit */
             limit: number;
+        };
+        /**
+         * RecordingFacts
+         * @description What a recording is of, where and when it was made.
+         *
+         *     ``options`` are the fields of a POST /jobs body that plays it. ``gpu_name`` and ``source`` are ``null`` for a
+         *     comparison of all GPUs, and for a job that failed.
+         */
+        RecordingFacts: {
+            /** Model Name */
+            model_name: string;
+            /** Gpu Name */
+            gpu_name: string | null;
+            /** Source */
+            source: ("measured" | "predicted") | null;
+            /** Recorded At */
+            recorded_at: string;
+            /** Seconds */
+            seconds: number;
+            /** Note */
+            note: string;
+            machine: components["schemas"]["Machine"];
+            /** Versions */
+            versions: {
+                [key: string]: string;
+            };
+            /** Options */
+            options: {
+                [key: string]: unknown;
+            };
         };
         /**
          * WorkerView
@@ -611,7 +662,7 @@ export interface components {
         };
         /**
          * AnalyzeAnswer
-         * @description The answer of POST /analyze.
+         * @description The answer of POST /analyze; ``origin`` is that of its job.
          */
         AnalyzeAnswer: {
             /**
@@ -626,6 +677,11 @@ export interface components {
             status: "success";
             /** Job Id */
             job_id: string;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "http" | "cli" | "recording";
             data: components["schemas"]["Analysis"];
         };
         /**
@@ -1490,7 +1546,7 @@ export interface components {
         };
         /**
          * AdviseAnswer
-         * @description The answer of POST /advise.
+         * @description The answer of POST /advise; ``origin`` is that of its job.
          */
         AdviseAnswer: {
             /**
@@ -1505,6 +1561,11 @@ export interface components {
             status: "success";
             /** Job Id */
             job_id: string;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "http" | "cli" | "recording";
             data: components["schemas"]["Advice"];
         };
         /**
@@ -2217,7 +2278,7 @@ export interface components {
              * Origin
              * @enum {string}
              */
-            origin: "http" | "cli";
+            origin: "http" | "cli" | "recording";
             /**
              * State
              * @enum {string}
@@ -2319,24 +2380,6 @@ export interface components {
             lost: number | null;
             /** Seq Len */
             seq_len: number;
-        };
-        /**
-         * Machine
-         * @description A host, its processors and its GPUs.
-         */
-        Machine: {
-            /** Host */
-            host: string;
-            /** System */
-            system: string;
-            /** Python */
-            python: string;
-            /** Processors */
-            processors: number;
-            /** Gpus */
-            gpus: string[];
-            /** Driver */
-            driver: string | null;
         };
         /**
          * Question
@@ -2764,7 +2807,7 @@ export interface components {
              * Origin
              * @enum {string}
              */
-            origin: "http" | "cli";
+            origin: "http" | "cli" | "recording";
             /**
              * State
              * @enum {string}

@@ -17,6 +17,7 @@ export type JobSummary = Schemas["JobsAnswer"]["jobs"][number];
 export type Model = Schemas["ModelsAnswer"]["models"][number];
 export type Option = Schemas["OptionsAnswer"]["options"][number];
 export type Recipe = Analysis["recipe"];
+export type Recording = NonNullable<Health["recording"]>;
 export type Sweep = Schemas["Sweep"];
 export type Task = Schemas["ModelsAnswer"]["tasks"][number];
 export type Trial = Analysis["trials"][number];

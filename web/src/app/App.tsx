@@ -5,6 +5,7 @@ import { JobLoading } from "../job/JobLoading";
 import { Announcer } from "./Announcer";
 import { Footer } from "./Footer";
 import { Header } from "./Header";
+import { RecordingBanner } from "./RecordingBanner";
 import type { Route } from "../shared/route";
 import { ServerAway } from "./ServerAway";
 import { TokenDialog } from "./TokenDialog";
@@ -32,6 +33,7 @@ export function App() {
         Skip to content
       </a>
       <Header route={route} />
+      <RecordingBanner />
       <main
         id="main"
         ref={main}

@@ -52,11 +52,13 @@ function ServerStatus() {
       ? ["bg-edge", "Connecting…", "…"]
       : data.status === "degraded"
         ? ["bg-warn", data.problem ?? "Degraded", "Degraded"]
-        : [
-            "bg-accent",
-            data.gpu_available ? `Measures on ${data.gpu_name ?? "this machine"}` : "No GPU: predictions only",
-            "Online",
-          ];
+        : data.recording
+          ? ["bg-warn", "Plays a recording", "Recorded"]
+          : [
+              "bg-accent",
+              data.gpu_available ? `Measures on ${data.gpu_name ?? "this machine"}` : "No GPU: predictions only",
+              "Online",
+            ];
   return (
     <p
       role="status"

@@ -15,12 +15,14 @@ interface TerminalProps {
   lines: readonly LogLine[];
   startedAt: string | null;
   connection?: Connection;
+  /** Whether the events were recorded, so that none of them is live. */
+  isRecorded?: boolean;
   isRunning: boolean;
   className?: string;
 }
 
 /** The events of a job, as they happened. */
-export function Terminal({ lines, startedAt, connection, isRunning, className = "" }: TerminalProps) {
+export function Terminal({ lines, startedAt, connection, isRecorded, isRunning, className = "" }: TerminalProps) {
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   useEffect(() => {
@@ -33,7 +35,7 @@ export function Terminal({ lines, startedAt, connection, isRunning, className = 
     >
       <div className="flex h-10 shrink-0 items-center justify-between border-b border-line px-4 text-xs text-soft">
         <span className="font-mono">memorymark</span>
-        {connection && <ConnectionWord connection={connection} />}
+        {connection && <ConnectionWord connection={connection} isRecorded={isRecorded} />}
       </div>
       <div
         ref={box}
@@ -85,8 +87,8 @@ const CONNECTIONS: Record<Connection, [string, string]> = {
   polling: ["bg-sky", "polling"],
 };
 
-function ConnectionWord({ connection }: { connection: Connection }) {
-  const [color, word] = CONNECTIONS[connection];
+function ConnectionWord({ connection, isRecorded }: Pick<TerminalProps, "isRecorded"> & { connection: Connection }) {
+  const [color, word] = isRecorded && connection === "live" ? ["bg-warn", "recorded"] : CONNECTIONS[connection];
   return (
     <span role="status" className="flex items-center gap-2">
       <span aria-hidden="true" className={`size-2 rounded-full ${color}`} />

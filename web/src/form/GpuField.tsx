@@ -1,3 +1,4 @@
+import { useHealth } from "../api/queries";
 import { Combobox } from "../ui/Combobox";
 import { valueNamed, type Entry } from "../ui/entries";
 import type { FieldFault } from "./faults";
@@ -8,6 +9,7 @@ import { useDraft } from "./use-draft";
 /** Where it trains. */
 export function GpuField({ entries, fault }: { entries: readonly Entry[]; fault: FieldFault | undefined }) {
   const { draft, change } = useDraft();
+  const { data: health } = useHealth();
   const chosen = valueNamed(entries, draft.gpu);
   return (
     <Combobox
@@ -21,9 +23,11 @@ export function GpuField({ entries, fault }: { entries: readonly Entry[]; fault:
       hint={
         !chosen
           ? "\u00a0"
-          : isMeasured(chosen)
-            ? "Measured: real training steps on the server's GPU."
-            : "Predicted: the server does not have this GPU."
+          : health?.recording
+            ? "Recorded: only the recorded question is played."
+            : isMeasured(chosen)
+              ? "Measured: real training steps on the server's GPU."
+              : "Predicted: the server does not have this GPU."
       }
       nothing={(typed) => `No GPU matches “${typed}”.`}
     />

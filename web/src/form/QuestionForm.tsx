@@ -26,7 +26,7 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
   const [attempts, setAttempts] = useState(0);
   const [isMoreOpen, setMoreOpen] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  useDefaultGpu();
+  useFirstQuestion();
   useFirstWrongField(form, attempts);
   const state = useFormState(isForAllGpus);
   const { situation, shape, isReady } = state;
@@ -111,14 +111,16 @@ function StartOver({ onClick }: { onClick: () => void }) {
   );
 }
 
-/** Chooses the server's GPU if it has one, as soon as that is known. */
-function useDefaultGpu(): void {
-  const { draft, change } = useDraft();
+/** An untouched form asks what the server can play; else for the server's GPU, if it has one. */
+function useFirstQuestion(): void {
+  const { draft, change, update } = useDraft();
   const { data: gpus } = useGpus();
   const { data: health } = useHealth();
   useEffect(() => {
-    if (!draft.gpu && gpus && health) change({ gpu: defaultGpu(gpus, health) });
-  }, [draft.gpu, gpus, health, change]);
+    const recorded = health?.recording?.options;
+    if (recorded && draft === FIRST_DRAFT) update(() => withValues(FIRST_DRAFT, recorded));
+    else if (!draft.gpu && gpus && health) change({ gpu: defaultGpu(gpus, health) });
+  }, [draft, gpus, health, change, update]);
 }
 
 /** Takes whoever asked something wrong to the first field that says why. */

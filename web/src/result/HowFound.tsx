@@ -5,6 +5,7 @@ import { NOTHING_YET, advance } from "../events/job-progress";
 import { Terminal } from "../events/Terminal";
 import { bytes, parameters, percent, seconds, when } from "../shared/format";
 import { Card } from "../ui/Card";
+import { isRecorded } from "./recorded";
 
 export const SYNTHETIC = "Batches are synthetic, so data loading is not included: speed and savings are upper bounds.";
 
@@ -57,7 +58,7 @@ function factsOf(job: Job, result: Analysis | Advice, source: string): [string, 
         .join(", "),
     ],
     ["Machine", `${machine.system}, ${machine.processors} processors, ${machine.gpus.join(", ") || "no GPU"}`],
-    ["Asked", `${when(job.created_at)}, answered in ${seconds(result.seconds["total"] ?? 0)}`],
+    [isRecorded(job) ? "Played" : "Asked", `${when(job.created_at)}, answered in ${seconds(result.seconds["total"] ?? 0)}`],
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { Job, Source } from "../api/types";
 import { Badge, SourceBadge } from "../ui/Badge";
+import { isRecorded } from "./recorded";
 
 interface JobTitleProps {
   job: Job;
@@ -19,6 +20,7 @@ export function JobTitle({ job, model, place, sample = job.sample_words, source,
       <div className="min-w-0">
         <p className="flex flex-wrap items-center gap-x-2 gap-y-1 text-lg font-semibold">
           {model} <span className="font-normal text-soft">on</span> {place} <SourceBadge source={source} />
+          {isRecorded(job) && <Badge tone="warn">recorded</Badge>}
           {isSmall && <Badge tone="warn">small stand-in</Badge>}
         </p>
         <p className="mt-0.5 text-sm text-soft">{[sample, job.recipe_words].filter(Boolean).join(" · ")}</p>

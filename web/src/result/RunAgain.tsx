@@ -5,6 +5,7 @@ import { askProblem } from "../shared/problems";
 import { Button } from "../ui/Button";
 import { ErrorBox } from "../ui/ErrorBox";
 import { askedValues } from "./asked";
+import { isRecorded } from "./recorded";
 
 /** Says that the answer was already there, and asks for a fresh one. */
 export function RunAgain({ job }: { job: Job }) {
@@ -16,7 +17,7 @@ export function RunAgain({ job }: { job: Job }) {
       {wasReused && <p className="text-sm text-soft">Already answered {ago(job.created_at)}.</p>}
       {values && (
         <Button onClick={() => submit.mutate({ ...values, fresh: true })} disabled={submit.isPending}>
-          Run again
+          {isRecorded(job) ? "Play again" : "Run again"}
         </Button>
       )}
       {submit.isError && <ErrorBox problem={askProblem(submit.error)} onDismiss={submit.reset} />}

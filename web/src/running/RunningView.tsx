@@ -5,6 +5,7 @@ import { Terminal } from "../events/Terminal";
 import { useJobEvents } from "../events/use-job-events";
 import { LENGTHS } from "../form/option";
 import { JobTitle } from "../result/JobTitle";
+import { isRecorded } from "../result/recorded";
 import { plannedSource } from "../result/summary";
 import { useJobNames } from "../result/use-job-names";
 import { seconds } from "../shared/format";
@@ -45,6 +46,7 @@ export function RunningView({ job, model }: RunningViewProps) {
           lines={progress.lines}
           startedAt={progress.startedAt}
           connection={connection}
+          isRecorded={isRecorded(job)}
           isRunning={!isQueued}
           className={hasCharts ? "h-72 lg:h-auto lg:max-h-[47rem]" : "h-[34rem]"}
         />

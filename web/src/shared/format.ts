@@ -71,13 +71,18 @@ export function when(iso: string): string {
   return new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** `15 Nov 2026`. */
+export function day(iso: string): string {
+  return new Date(iso).toLocaleDateString("en-GB", { dateStyle: "medium" });
+}
+
 /** `just now`, `5 min ago`, `3 h ago`, then the date. */
 export function ago(iso: string, now: number = Date.now()): string {
   const minutes = Math.floor((now - Date.parse(iso)) / 60_000);
   if (minutes < 1) return "just now";
   if (minutes < 60) return `${minutes} min ago`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
-  return new Date(iso).toLocaleDateString("en-GB", { dateStyle: "medium" });
+  return day(iso);
 }
 
 /** `NVIDIA A10` is `A10` where there is little room. */

@@ -1,0 +1,1 @@
+"""Makes the material of the demo: recordings, slides and the video."""
