@@ -82,8 +82,8 @@ def test_a_wrong_token_is_refused_and_asked_for_again(open_site):
     expect(page.get_by_role("button", name="Analyze Memory Usage")).to_be_visible()
 
 
-def test_a_page_of_a_site_that_may_not_call_is_told_that_the_service_cannot_be_reached(open_page, built):
+def test_a_page_of_a_site_that_may_not_call_says_which_origin_to_allow(open_page, built):
     page = open_page(site=built[1], bypass_csp=False)
 
-    expect(page.get_by_text("cannot be reached").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text(f"must have been started with --origin {built[1]}")
     expect(page.get_by_role("dialog")).to_have_count(0)
