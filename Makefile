@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test python-test check generated format docs gpu-test dist light-test drills web web-test web-api browser demo-material clean
+.PHONY: help demo test python-test check generated format docs gpu-test dist light-test drills web web-test web-api servers demo-material clean
 
 PYTHON ?= python3
 # Another torch than the tested one, such as the oldest that is claimed: make test TORCH=2.6.0
@@ -26,7 +26,7 @@ demo: .venv/ready ## Set up .venv and analyze BERT on whatever is in this machin
 	$(BIN)/memorymark analyze bert
 
 test: ## Set up .venv and run every check and test
-	$(MAKE) --no-print-directory -j3 .venv/ready web-test browser
+	$(MAKE) --no-print-directory -j3 .venv/ready web-test servers
 	$(MAKE) --no-print-directory -j3 check web-api python-test
 
 # First once, so that not every tester compiles the same packages; then four, on two cores too: many tests wait.
@@ -87,13 +87,20 @@ web-test: ## The dashboard's own checks and tests, where there is Node
 web-api: .venv/ready # Whether the dashboard's types are those of the service
 	@if [ -e web/node_modules/ready ]; then cd web && PYTHON=../$(BIN)/python npm run --silent check:api; fi
 
-browser: ## Get Chromium for the tests in a browser, where apt and the rights are there
-	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
-	    apt-get install -y -qq chromium > /dev/null 2>&1; } || \
-	  echo "Chromium is not here: the tests in a browser will be skipped"
+# Program and Debian package. The tests start each of them themselves, and skip what is not here.
+SERVERS := chromium:chromium nginx:nginx prometheus:prometheus pg_ctlcluster:postgresql sqlite3:sqlite3 \
+  systemd-analyze:systemd systemd-nspawn:systemd-container
 
-demo-material: .venv/ready browser ## Make the recordings, slides and video of demo/ again; needs Chromium and ffmpeg
+servers: ## Get the browser, nginx and other servers for the tests, where apt and the rights are there
+	@missing=; export PATH="$$PATH:/usr/sbin"; for each in $(SERVERS); do \
+	  command -v $${each%:*} > /dev/null || missing="$$missing $${each#*:}"; done; \
+	if [ -n "$$missing" ]; then \
+	  install="apt-get install -y -qq --no-install-recommends$$missing"; \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	    { $$install || { apt-get update -qq && $$install; }; } > /dev/null 2>&1; } || \
+	  echo "not here, so their tests will be skipped:$$missing"; fi
+
+demo-material: .venv/ready servers ## Make the recordings, slides and video of demo/ again; needs Chromium and ffmpeg
 	@command -v ffmpeg > /dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
 	    apt-get install -y -qq --no-install-recommends ffmpeg > /dev/null 2>&1; } || \

@@ -17,7 +17,10 @@ def open_page(browser, address):
 
     def open_route(route="/", viewport=DESKTOP, *, site=address, bypass_csp=True):
         # axe is put into the page, which its security policy would not let anybody else do.
-        context = browser.new_context(viewport=viewport, reduced_motion="reduce", bypass_csp=bypass_csp)
+        # Nobody vouches for the certificate of the proxy that one test starts.
+        context = browser.new_context(
+            viewport=viewport, reduced_motion="reduce", bypass_csp=bypass_csp, ignore_https_errors=True
+        )
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()

@@ -281,6 +281,8 @@ def test_health_tells_of_a_damaged_history_and_of_its_repair(lines, tmp_path):
     file.write_bytes(sound[:4096] + b"\xa5" * (len(sound) - 4096))
     wait_until(lambda: client.get("/health").json["status"] == "degraded")
     assert "damaged" in client.get("/health").json["problem"]
+    assert "memorymark_healthy 0.0" in client.get("/metrics").text
 
     file.write_bytes(sound)
     wait_until(lambda: client.get("/health").json["problem"] is None)
+    assert "memorymark_healthy 1.0" in client.get("/metrics").text

@@ -41,14 +41,21 @@ class Caller:
     def address(self):
         return f"http://127.0.0.1:{self.port}"
 
+    def connect(self):
+        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+
+    def headers(self, **more):
+        """What is sent: ``Last_Event_ID`` as ``Last-Event-ID``."""
+        return {name.replace("_", "-"): value for name, value in {**self._headers, **more}.items()}
+
     def __call__(self, method, path, body=None, **headers):
-        """Keyword arguments are headers: ``Last_Event_ID`` is sent as ``Last-Event-ID``."""
-        sent = {name.replace("_", "-"): value for name, value in {**self._headers, **headers}.items()}
+        """Keyword arguments are headers."""
+        sent = self.headers(**headers)
         if isinstance(body, dict | list):
             body = json.dumps(body)
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        connection = self.connect()
         try:
             connection.request(method, path, body, sent)
             response = connection.getresponse()

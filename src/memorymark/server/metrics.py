@@ -36,6 +36,8 @@ class Metrics:
         waiting.set_function(lambda: jobs.status()["queue"]["waiting"])
         running = Gauge("memorymark_jobs_running", "Jobs that run.", registry=self._registry)
         running.set_function(lambda: jobs.status()["queue"]["running"])
+        healthy = Gauge("memorymark_healthy", "1, or 0 while GET /health says degraded.", registry=self._registry)
+        healthy.set_function(lambda: jobs.problem is None)
         self._registry.register(_Ended(jobs))
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
