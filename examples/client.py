@@ -14,6 +14,6 @@ try:
 except mm.MemoryMarkError as error:
     sys.exit(str(error))
 
-print(f"{result.info.model_name} on an L4, {result.source}")
+print(f"DistilBERT on an L4, {result.source}")
 print(f"largest batch: {result.max_batch_size}")
 print(f"train with:    {result.recommended.batch_size}, {result.speedup:.2f}x faster than batch 32")
