@@ -229,7 +229,9 @@ def settle_options(owner: Any) -> None:
     for one, other, values in _unmet_needs(owner):
         raise UsageError(
             Message(
-                "{option} needs {other} {values}, not {given}; change one of them.",
+                "{option} and {other} exclude each other; drop one."
+                if values == (False,)
+                else "{option} needs {other} {values}, not {given}; change one of them.",
                 option=OptionName(one.name),
                 other=OptionName(other.name),
                 values=either(map(str, values)),

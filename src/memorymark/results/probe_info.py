@@ -22,6 +22,7 @@ class ProbeInfo(Record):
     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+    ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
     step that were never measured.
     """
@@ -39,6 +40,7 @@ class ProbeInfo(Record):
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
     optimizer: str = ""
     optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
+    paged_state_bytes: int = field(default=0, metadata=ADDED_LATER)
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
