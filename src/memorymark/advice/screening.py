@@ -160,7 +160,8 @@ class Screening:
             if found is None:
                 return None
             now = found.current
-            splits = _best(found).batch_size < self._effective_batch
+            accumulates = not request.recipe.optimizer_in_backward
+            splits = accumulates and _best(found).batch_size < self._effective_batch
             option = None if splits else self._in_one_batch(changes, request, found, probe)
         if splits:
             option = self._in_many_batches(changes, request)

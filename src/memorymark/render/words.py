@@ -254,11 +254,16 @@ def notes(result: Analysis) -> list[str]:
 
 
 def training_notes(info: ProbeInfo) -> list[str]:
-    """Says how much of the model is trained, if not all of it."""
-    trained = info.trainable_parameters
-    if trained is None or trained == info.parameters:
-        return []
-    return [f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen."]
+    """Says how much of the model is trained, if not all of it, and what of the optimizer is in paged memory."""
+    trained, said = info.trainable_parameters, []
+    if trained is not None and trained != info.parameters:
+        said.append(f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen.")
+    if info.paged_state_bytes:
+        said.append(
+            f"{format_bytes(info.paged_state_bytes)} of optimizer state are in paged memory, on the GPU while it has "
+            "room and else on the host; they are not counted, nor is the time to move them."
+        )
+    return said
 
 
 def generation_notes(result: Analysis) -> list[str]:
