@@ -170,7 +170,8 @@ class Screening:
         if not changes and self._inquiry.question.request.recipe.accumulation_steps > 1:
             now = self._at(self._inquiry.question.request, self._inquiry.question.current_batch_size)
         self._inquiry.tell(
-            "advise", f"{option.title}: {format_rate(option.samples_per_second)} samples/s, {option.source}"
+            "advise",
+            f"{option.title}: {format_rate(option.trial.rate)} {option.trial.rate_unit}, {option.source}",
         )
         return now if now and now.fits else None, option
 

@@ -11,8 +11,9 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from memorymark.render.rates import rate, run_words, unit_of
 from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
-from memorymark.results.advice import Advice
+from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.code import Dialect
 from memorymark.results.option import Option
 from memorymark.results.trial import Trial
@@ -50,6 +51,9 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
 def about_batch(result: Advice, option: Option) -> list[str]:
     """Says what the batch means for the learning rate, and what the option gains at today's batch."""
     sentences = [result.learning_rate_note(option)]
+    run, today = AdvisedOption(option, result).whole_run, result.todays_trials.whole_run
+    if run is not None:
+        sentences.append(f"The whole run takes {run_words(run)}{f'; today {run_words(today)}' if today else ''}.")
     before, now = result.predicted, option.at_todays_batch
     is_other = option.effective_batch_size != result.effective_batch_size and option.changes != ("batch",)
     if is_other and now and before and before.samples_per_second:
@@ -82,7 +86,8 @@ def advice_notes(result: Advice) -> list[str]:
 def _options(result: Advice, *, with_price: bool) -> Padding:
     confirmed = any(option.measured is not None for option in result.options)
     hidden = {*(() if with_price else ("$/million",)), *(() if confirmed else ("how",))}
-    columns = {name: name not in hidden for name in ("batch", "samples/s", "memory", "$/million", "how")}
+    unit = unit_of([*(option.trial for option in result.options), result.today])
+    columns = {name: name not in hidden for name in ("batch", unit, "memory", "$/million", "how")}
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("gain" if result.fits_today else "", justify="right", no_wrap=True)
     table.add_column("change")
@@ -92,10 +97,10 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         )
 
     def add(gain: str, what: Text, batch: str, trial: Trial, how: str) -> None:
-        speed, cost = trial.samples_per_second or 0.0, result.usd_per_million_samples(trial)
+        cost = result.usd_per_million_samples(trial)
         cells = {
             "batch": batch,
-            "samples/s": format_rate(speed),
+            unit: format_rate(rate(trial)),
             "memory": format_bytes(result.info.held_bytes(trial)),
             "$/million": format_usd(cost) if cost is not None else "",
             "how": how,

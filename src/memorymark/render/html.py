@@ -40,7 +40,7 @@ def _templates() -> Environment:
         rate=format_rate,
         usd=format_usd,
         times=lambda ratio: f"{ratio:.1f}x",
-        milliseconds=lambda seconds: f"{1e3 * seconds:,.1f}",
+        milliseconds=lambda seconds: format_rate(1e3 * seconds),
         percent=lambda share: f"{100 * share:.2f}%",
         coordinate=lambda place: f"{place:.1f}",
     )

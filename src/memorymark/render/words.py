@@ -5,6 +5,7 @@ from __future__ import annotations
 from memorymark.catalog import GpuEntry, Price
 from memorymark.question.request import Request
 from memorymark.question.usage import Usage
+from memorymark.render.rates import rate_interval, run_words, speed_words
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
@@ -137,8 +138,18 @@ def about_recommended(result: Analysis) -> str:
     best = result.recommended
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
-    give = within(best, "samples_per_second") if result.source == "predicted" else ""
-    return f"{format_rate(best.samples_per_second or 0)} samples/s{give}, {_gain(result)}"
+    give = within_rate(best) if result.source == "predicted" else ""
+    return f"{speed_words(best)}{give}, {_gain(result)}"
+
+
+def about_run(result: Analysis) -> tuple[str, str] | None:
+    """Returns what the whole run takes at the recommended batch, and at today's; ``None`` if none is described."""
+    run, today, usage = result.whole_run, result.whole_run_today, result.usage
+    if run is None:
+        return None
+    much = f"{usage.samples:,} samples" if usage.samples is not None else f"{usage.tokens:,} tokens"
+    now = f"; {run_words(today)} at today's batch" if today and today != run else ""
+    return run_words(run), f"for {much}{now}"
 
 
 def about_savings(result: Analysis) -> tuple[str, str] | None:
@@ -152,7 +163,7 @@ def about_savings(result: Analysis) -> tuple[str, str] | None:
 
 def usage_in_words(price: Price, usage: Usage) -> str:
     """Describes the assumptions behind savings: the price of an hour, and how much is trained."""
-    each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
+    each = f"{usage.hours_per_run:.3g} h a run, {usage.runs_per_year:g} runs a year"
     people = f", {usage.people} people" if usage.people > 1 else ""
     return f"at {price.describe()}; {each}{people}"
 
@@ -208,14 +219,21 @@ def why_smaller(result: Analysis) -> str:
     return f"Batch {best.batch_size} is recommended instead of today's {today}: {why}."
 
 
-def within(trial: Trial, name: str) -> str:
-    """Returns how far off a time or a rate may be: in percent if measured, as an interval if predicted."""
+def within_time(trial: Trial) -> str:
+    """Returns how far off a step's time may be: in percent if measured, as an interval if predicted."""
     if trial.intervals is None:
         return f" ± {100 * spread(trial):.2g} %"
-    low, high = trial.intervals[name]
-    if name == "step_seconds":
-        return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
-    return f" ({format_rate(low)} to {format_rate(high)})"
+    low, high = trial.intervals["step_seconds"]
+    return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
+
+
+def within_rate(trial: Trial) -> str:
+    """Returns how far off a speed may be: in percent if measured, as an interval if predicted."""
+    between = rate_interval(trial)
+    if between is None:
+        return f" ± {100 * spread(trial):.2g} %"
+    unit = " tokens/s" if trial.tokens_per_sample else ""
+    return f" ({format_rate(between[0])} to {format_rate(between[1])}{unit})"
 
 
 def spread(trial: Trial) -> float:

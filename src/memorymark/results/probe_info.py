@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu
+from memorymark.catalog.tasks import TEXT
 from memorymark.documents import ADDED_LATER, Record
 from memorymark.results.trial import Source, Trial
 
@@ -52,6 +53,11 @@ class ProbeInfo(Record):
     def target_bytes(self) -> int:
         """The memory of the target: the whole device, or the cap on the allocator."""
         return self.capacity_bytes if self.capped else self.total_bytes
+
+    @property
+    def tokens_per_sample(self) -> int | None:
+        """The length of a sample of text; ``None`` for other samples."""
+        return self.sample_sizes.get("tokens") if tuple(self.sample_sizes) == TEXT else None
 
     def held_bytes(self, trial: Trial) -> int:
         """Returns a trial's memory at its peak: all that the device holds or, under a cap, what is reserved."""

@@ -59,12 +59,12 @@ class StandInLion(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002 - the name it is known by
         """Updates one parameter after the other."""
-        for parameter in _with_gradients(self):
+        for parameter, gradient in _with_gradients(self):
             state = self.state[parameter]
             if not state:
                 state["state1"] = torch.zeros_like(parameter, dtype=torch.float32)
-            state["state1"].add_(parameter.grad)
-            parameter.add_(parameter.grad)
+            state["state1"].add_(gradient)
+            parameter.add_(gradient)
 
 
 class StandInAdamW8bit(torch.optim.Optimizer):
@@ -81,14 +81,14 @@ class StandInAdamW8bit(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002 - the name it is known by
         """Updates one parameter after the other."""
-        for parameter in _with_gradients(self):
+        for parameter, gradient in _with_gradients(self):
             state = self.state[parameter]
             if not state:
                 state.update(self._new_state(parameter))
             for name in ("state1", "state2"):
                 if name in state:
                     state[name].add_(1)
-            parameter.add_(parameter.grad)
+            parameter.add_(gradient)
 
     def _new_state(self, parameter: Tensor) -> dict[str, Tensor]:
         if parameter.numel() < SMALLEST_8BIT:
@@ -106,5 +106,5 @@ class StandInAdamW8bit(torch.optim.Optimizer):
         return state
 
 
-def _with_gradients(optimizer: torch.optim.Optimizer) -> Iterable[Tensor]:
-    return (p for group in optimizer.param_groups for p in group["params"] if p.grad is not None)
+def _with_gradients(optimizer: torch.optim.Optimizer) -> Iterable[tuple[Tensor, Tensor]]:
+    return ((p, p.grad) for group in optimizer.param_groups for p in group["params"] if p.grad is not None)

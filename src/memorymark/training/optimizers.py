@@ -133,7 +133,8 @@ def hidden_matrices(model: nn.Module) -> set[int]:
 
     In a model of transformers, all that is outside of its base model is the head.
     """
-    whole: Any = model.get_base_model() if hasattr(model, "get_base_model") else model  # peft wraps it
+    unwrap = getattr(model, "get_base_model", None)  # peft wraps it
+    whole = model if unwrap is None else unwrap()
     body = getattr(whole, "base_model", whole)
     embeddings = {id(module.weight) for module in body.modules() if isinstance(module, nn.Embedding)}
     return {id(parameter) for parameter in body.parameters() if parameter.dim() == 2} - embeddings
