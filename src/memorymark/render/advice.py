@@ -17,7 +17,7 @@ from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.code import Dialect
 from memorymark.results.option import Option
 from memorymark.results.trial import Trial
-from memorymark.units import format_bytes, format_rate, format_usd
+from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 
 # From this width on there is room for the price.
 WIDE = 100
@@ -59,7 +59,7 @@ def about_batch(result: Advice, option: Option) -> list[str]:
     if is_other and now and before and before.samples_per_second:
         kept = now / before.samples_per_second
         sentences.append(
-            f"With today's batch of {result.current_batch_size} the same change runs at {kept:.1f}x today's speed, "
+            f"With today's batch of {result.current_batch_size} the same change runs at {format_ratio(kept)} today's speed, "
             "predicted."
         )
     return sentences
@@ -112,12 +112,12 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         steps = f" x {option.accumulation_steps}" if option.accumulation_steps > 1 else ""
         what = Text(option.recipe_title, style="bold green" if option == result.best else "")
         batch = f"{option.batch_size}{steps}"
-        add(f"{gain:.1f}x" if gain else "", what, batch, option.trial, _how_known(result, option))
+        add(format_ratio(gain) if gain else "", what, batch, option.trial, _how_known(result, option))
     if result.today is not None:
         words = Text(f"today: {described(result.request, result.info)}", style="dim")
         count = result.request.recipe.accumulation_steps
         batch = f"{result.current_batch_size}{f' x {count}' if count > 1 else ''}"
-        add("1.0x", words, batch, result.today, result.today.source)
+        add("1.00x", words, batch, result.today, result.today.source)
     return Padding(table, (1, 0))
 
 
@@ -125,7 +125,7 @@ def _how_known(result: Advice, option: Option) -> str:
     predicted = result.predicted_gain(option)
     if option.measured is None or predicted is None:
         return option.source
-    return f"[green]measured[/green] ({predicted:.1f}x predicted)"
+    return f"[green]measured[/green] ({format_ratio(predicted)} predicted)"
 
 
 def _costs(option: Option) -> Table:

@@ -171,9 +171,8 @@ def throughput_chart(result: Analysis) -> ThroughputChart:
         band += [(x(trial.batch_size), area.y(_between(trial)[0])) for trial in reversed(timed)]
     sizes = _powers_of_two(timed[0].batch_size, timed[-1].batch_size)
     labels = [Label(x(size), str(size)) for size in sizes]
-    return ThroughputChart(
-        Frame(f"{unit_of(timed).replace('/s', ' per second')} by batch size", area, apart(labels)), dots, band
-    )
+    title = f"{unit_of(timed).replace('/s', ' per second')} by batch size"
+    return ThroughputChart(Frame(title, area, apart(labels)), dots, band)
 
 
 def _batch_axis(area: Area, smallest: int, largest: int) -> Callable[[int], float]:

@@ -32,10 +32,14 @@ def rate_interval(trial: Trial) -> tuple[float, float] | None:
     return (between[0] * each, between[1] * each) if between else None
 
 
-def speed_words(trial: Trial) -> str:
-    """Returns the speed of a trial: ``23.1 samples/s``, or ``11,800 tokens/s (23.1 samples/s)``."""
-    samples = f"{format_rate(trial.samples_per_second or 0.0)} samples/s"
-    return f"{format_rate(rate(trial))} tokens/s ({samples})" if trial.tokens_per_sample else samples
+def speed_words(trial: Trial, within: str = "") -> str:
+    """Returns the speed of a trial: ``23.1 samples/s``, or ``11,827 tokens/s, 23.1 samples/s``.
+
+    ``within`` says how far off it may be.
+    """
+    words = f"{format_rate(trial.rate)} {trial.rate_unit}{within}"
+    samples = trial.samples_per_second or 0.0
+    return f"{words}, {format_rate(samples)} samples/s" if trial.tokens_per_sample else words
 
 
 def hours_words(hours: float) -> str:

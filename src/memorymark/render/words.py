@@ -22,7 +22,8 @@ UNCHECKED = (
     "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
     "(unknown_operations in the JSON). Measure on the GPU before you rely on the numbers."
 )
-COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples at it."
+COMPARED = "max is the largest batch that trains, use the one worth using; "
+PER_MILLION, PER_RUN = "$/million is for a million samples at it.", "the whole run is at that one."
 # At most this many GPUs are named if several are within the uncertainty.
 NAMED_CANDIDATES = 4
 SMALL = " (small stand-in)"
@@ -91,7 +92,8 @@ def comparison_notes(result: Comparison) -> list[str]:
     certain = not (result.info and result.info.unknown_operations)
     tight = [a for a in result.analyses.values() if a.recommended is None]
     none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
-    return [COMPARED, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
+    cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
+    return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
@@ -139,7 +141,7 @@ def about_recommended(result: Analysis) -> str:
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
     give = within_rate(best) if result.source == "predicted" else ""
-    return f"{speed_words(best)}{give}, {_gain(result)}"
+    return f"{speed_words(best, give)}, {_gain(result)}"
 
 
 def about_run(result: Analysis) -> tuple[str, str] | None:
@@ -232,8 +234,7 @@ def within_rate(trial: Trial) -> str:
     between = rate_interval(trial)
     if between is None:
         return f" ± {100 * spread(trial):.2g} %"
-    unit = " tokens/s" if trial.tokens_per_sample else ""
-    return f" ({format_rate(between[0])} to {format_rate(between[1])}{unit})"
+    return f" ({format_rate(between[0])} to {format_rate(between[1])})"
 
 
 def spread(trial: Trial) -> float:

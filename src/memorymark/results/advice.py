@@ -15,7 +15,7 @@ from memorymark.results.option import Fault, Option, Refused
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.trial import Source, Trial
-from memorymark.units import gib
+from memorymark.units import format_ratio, gib
 
 # A smaller gain is not worth anybody's time, and could be noise between two measurements.
 WORTH_CHANGING = 1.05
@@ -188,7 +188,7 @@ class Advice(OfOneGpu, Shown):
         gain = self.gain(best) or 0.0
         saved = self.saves(best)
         money = f" and saves ${saved.per_year_usd:,.0f} a year" if saved else ""
-        return f"{best.title}: trains {gain:.1f}x faster than today{money}, {best.source}."
+        return f"{best.title}: trains {format_ratio(gain)} faster than today{money}, {best.source}."
 
     # Further parts of the document; the numbers at its top are those of the best option.
 
