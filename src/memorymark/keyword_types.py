@@ -17,7 +17,7 @@ class RecipeOptions(TypedDict, total=False):
     fused: bool
     """Use the fused version of the optimizer: one kernel updates all weights."""
     optimizer_variant: Literal["auto", "foreach", "forloop"]
-    """How torch updates the weights: several at once (foreach) or one after another (forloop); auto is torch's choice, on a GPU foreach, for Adafactor forloop."""
+    """Update weights together (foreach) or one by one (forloop); auto is torch's choice."""
     optimizer_in_backward: bool
     """Update each parameter in the backward pass and free its gradient at once."""
     lora: int
@@ -87,7 +87,7 @@ class ModuleOptions(TargetOptions, total=False):
     fused: bool
     """Use the fused version of the optimizer: one kernel updates all weights."""
     optimizer_variant: Literal["auto", "foreach", "forloop"]
-    """How torch updates the weights: several at once (foreach) or one after another (forloop); auto is torch's choice, on a GPU foreach, for Adafactor forloop."""
+    """Update weights together (foreach) or one by one (forloop); auto is torch's choice."""
     optimizer_in_backward: bool
     """Update each parameter in the backward pass and free its gradient at once."""
     gradient_checkpointing: bool

@@ -93,8 +93,7 @@ class Recipe:
     )
     optimizer_variant: OptimizerVariant = option(
         "auto",
-        "How torch updates the weights: several at once (foreach) or one after another (forloop); auto is torch's "
-        "choice, on a GPU foreach, for Adafactor forloop.",
+        "Update weights together (foreach) or one by one (forloop); auto is torch's choice.",
         choices=OPTIMIZER_VARIANT,
         labels={"auto": "Default", "foreach": "foreach", "forloop": "for-loop"},
         rare=True,

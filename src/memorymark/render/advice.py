@@ -59,8 +59,8 @@ def about_batch(result: Advice, option: Option) -> list[str]:
     if is_other and now and before and before.samples_per_second:
         kept = now / before.samples_per_second
         sentences.append(
-            f"With today's batch of {result.current_batch_size} the same change runs at {format_ratio(kept)} today's speed, "
-            "predicted."
+            f"With today's batch of {result.current_batch_size} the same change runs at {format_ratio(kept)} today's "
+            "speed, predicted."
         )
     return sentences
 

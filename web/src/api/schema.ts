@@ -646,6 +646,24 @@ export interface components {
              */
             kind: "analysis";
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
+            /**
              * Model Name
              * @description The model as the caller named it.
              */
@@ -732,6 +750,16 @@ export interface components {
              * @description The largest batch over today's: a ratio of sizes, not a speedup.
              */
             batch_ratio: number;
+            /**
+             * @description The run that the question describes, at the recommended batch; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
+             * @description The same run at today's batch; null if that was not timed.
+             * @default null
+             */
+            whole_run_today: components["schemas"]["WholeRun"] | null;
             /**
              * @description Code to paste for the recommended batch, or for the largest if none is recommended.
              * @default null
@@ -913,6 +941,7 @@ export interface components {
          *     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+         *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
          *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
          *     step that were never measured.
          */
@@ -958,6 +987,11 @@ export interface components {
              * @default false
              */
             optimizer_is_sgd: boolean;
+            /**
+             * Paged State Bytes
+             * @default 0
+             */
+            paged_state_bytes: number;
             /** Sample */
             sample: string;
             /**
@@ -1002,12 +1036,23 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @default 0
@@ -1127,6 +1172,8 @@ export interface components {
              *       "precision": "fp32",
              *       "optimizer": "adamw",
              *       "fused": false,
+             *       "optimizer_variant": "auto",
+             *       "optimizer_in_backward": false,
              *       "lora": 0,
              *       "gradient_checkpointing": false,
              *       "compile": false,
@@ -1166,6 +1213,21 @@ export interface components {
             error: string | null;
             /** Samples Per Second */
             samples_per_second: number | null;
+            /**
+             * Step Seconds
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @default null
+             */
+            tokens_per_second: number | null;
         };
         /**
          * Target
@@ -1199,6 +1261,7 @@ export interface components {
          *     larger batches. ``resting_bytes`` is what stays allocated between steps.
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+         *     ``tokens_per_sample`` is the length of a sample of text, ``None`` for other samples.
          */
         Trial: {
             /**
@@ -1206,6 +1269,18 @@ export interface components {
              * @constant
              */
             kind: "trial";
+            /**
+             * Tokens Per Batch
+             * @description Tokens in one forward pass; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput in tokens; null if the samples are not text, or nothing was timed.
+             * @default null
+             */
+            tokens_per_second: number | null;
             /** Batch Size */
             batch_size: number;
             /** Fits */
@@ -1249,10 +1324,17 @@ export interface components {
                     number
                 ];
             } | null;
+            /**
+             * Tokens Per Sample
+             * @default null
+             */
+            tokens_per_sample: number | null;
         };
         /**
          * Usage
          * @description How much is trained: hours per run today, runs per year and person, and people.
+         *
+         *     ``samples`` or ``tokens`` is what one run trains on, epochs included; its hours then follow from the speed.
          */
         Usage: {
             /**
@@ -1270,6 +1352,33 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @default null
+             */
+            tokens: number | null;
+        };
+        /**
+         * WholeRun
+         * @description A run from its first sample to its last: its hours and, if the price is known, its dollars.
+         *
+         *     ``hours_interval`` should hold the true hours; it is ``None`` if the speed was measured.
+         */
+        WholeRun: {
+            /** Hours */
+            hours: number;
+            /** Hours Interval */
+            hours_interval: [
+                number,
+                number
+            ] | null;
+            /** Usd */
+            usd: number | null;
         };
         /**
          * AnalyzeBody
@@ -1357,13 +1466,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -1487,6 +1609,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * AdviseAnswer
@@ -1674,6 +1808,11 @@ export interface components {
              */
             usd_per_million_samples: number | null;
             /**
+             * @description The run that the question describes, trained this way; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
              * Cost Savings Per Run
              * @description Dollars saved in one run.
              */
@@ -1690,6 +1829,24 @@ export interface components {
             learning_rate: string;
             /** @description The option as code to paste. */
             code: components["schemas"]["Code"];
+            /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
             /**
              * Source
              * @description Whether its numbers were measured or predicted.
@@ -1786,6 +1943,8 @@ export interface components {
             measured: components["schemas"]["Trial"] | null;
             /** Usd Per Million Samples */
             usd_per_million_samples: number | null;
+            /** @default null */
+            whole_run: components["schemas"]["WholeRun"] | null;
         };
         /**
          * AdviseBody
@@ -1873,13 +2032,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -2009,6 +2181,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * JobAnswer
@@ -2097,6 +2281,24 @@ export interface components {
          */
         Contender: {
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
+            /**
              * Gpu
              * @description The GPU's id in the catalog.
              */
@@ -2148,6 +2350,11 @@ export interface components {
              * @description Dollars for a million samples at the catalog's price.
              */
             usd_per_million_samples: number | null;
+            /**
+             * @description The run that the question describes, at the batch worth using; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
             /** @description The price of an hour. */
             price: components["schemas"]["Price"] | null;
         };
@@ -2275,6 +2482,23 @@ export interface components {
          */
         Length: {
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens.
+             */
+            tokens_per_second: number | null;
+            /**
              * Fits
              * @description Whether the training fits at all.
              */
@@ -2302,11 +2526,6 @@ export interface components {
              * @description Throughput at the batch worth using.
              */
             samples_per_second: number | null;
-            /**
-             * Tokens Per Second
-             * @description Throughput at the batch worth using, in tokens.
-             */
-            tokens_per_second: number | null;
             /**
              * Planned Samples Per Second
              * @description Throughput at the planned batch.
@@ -2366,7 +2585,9 @@ export interface components {
              * @default {
              *       "hours_per_run": 2,
              *       "runs_per_year": 100,
-             *       "people": 1
+             *       "people": 1,
+             *       "samples": null,
+             *       "tokens": null
              *     }
              */
             usage: components["schemas"]["Usage"];
@@ -2556,13 +2777,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -2710,6 +2944,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * JobsAnswer
