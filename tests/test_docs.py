@@ -9,6 +9,8 @@ import memorymark as mm
 from memorymark.results.option import Refused
 from support.advices import advice, option
 from support.command_line import run_here
+from support.comparisons import comparison
+from support.lengths import SWEEP
 from support.recorded_analyses import recorded
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +62,22 @@ def test_every_field_of_an_advice_is_explained():
     document = found.to_dict()
     options = {f"options[].{name}" for name in document["options"][0]}
     fields = {*document, *options, *(f"today.{name}" for name in document["today"]), *document["refused"][0]}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_field_of_a_comparison_and_of_a_sweep_is_explained():
+    compared, swept = comparison(a10=100.0).to_dict(), SWEEP.to_dict()
+    inside = {
+        *(f"gpus[].{name}" for name in compared["gpus"][0]),
+        *(f"lengths[].{name}" for name in swept["lengths"][0]),
+    }
+    fields = {*compared, *swept, *inside}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_fact_about_device_and_model_is_explained():
+    _, analysis = recorded("bert_fp32")
+    fields = {f"info.{name}" for name in analysis.to_dict()["info"]}
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
 
 

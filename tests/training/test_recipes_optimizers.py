@@ -75,7 +75,7 @@ def test_the_head_of_a_classifier_is_adamws_too():
 def test_a_torch_without_muon_is_told_in_a_sentence(monkeypatch):
     monkeypatch.delattr(torch.optim, "Muon")
 
-    with pytest.raises(mm.UsageError, match="Muon came with torch 2.9, and this is torch .*; upgrade torch"):
+    with pytest.raises(mm.UsageError, match=r"Muon came with torch 2\.9, and this is torch .*; upgrade torch"):
         make_optimizers(LLAMA.build(), mm.Recipe(optimizer="muon"))
 
 
