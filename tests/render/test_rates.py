@@ -14,7 +14,7 @@ from memorymark.results.cost import WholeRun
 from memorymark.results.trial import Trial
 from support.analyses import REQUEST, analysis
 
-SPEEDS = {16: 0.5, 64: 0.75}
+SPEEDS = {16: 0.5, 32: 0.75, 64: 0.75}
 
 
 def of_text(found):

@@ -65,7 +65,7 @@ def test_savings_are_those_of_the_run_itself():
 
 
 def test_an_analysis_gives_the_run_today_and_as_recommended():
-    found = replace(analysis("a10", {16: 10.0, 64: 20.0}, top=0.9), usage=Usage(samples=720_000))
+    found = replace(analysis("a10", {16: 10.0, 32: 20.0, 64: 20.0}, top=0.9), usage=Usage(samples=720_000))
 
     document = found.to_dict()
     assert (document["whole_run_today"]["hours"], document["whole_run"]["hours"]) == (20.0, 10.0)
@@ -73,8 +73,11 @@ def test_an_analysis_gives_the_run_today_and_as_recommended():
 
 
 def test_the_cheapest_gpu_is_the_one_with_the_cheapest_run():
-    speeds = {"a10": {64: 20.0}, "h100": {64: 300.0}, "l4": {64: 14.0}}
-    found = {gpu: replace(analysis(gpu, speed, top=0.9), usage=Usage(samples=10**6)) for gpu, speed in speeds.items()}
+    speeds = {"a10": 20.0, "h100": 300.0, "l4": 14.0}
+    found = {
+        gpu: replace(analysis(gpu, {32: speed, 64: speed}, top=0.9), usage=Usage(samples=10**6))
+        for gpu, speed in speeds.items()
+    }
     contenders = [one for one in Comparison(REQUEST, found).contenders if one.whole_run]
 
     by_run, by_sample = (
