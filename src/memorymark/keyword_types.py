@@ -12,10 +12,14 @@ class RecipeOptions(TypedDict, total=False):
 
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
-    optimizer: Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
+    optimizer: Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
     """Optimizer."""
     fused: bool
     """Use the fused version of the optimizer: one kernel updates all weights."""
+    optimizer_variant: Literal["auto", "foreach", "forloop"]
+    """Update weights together (foreach) or one by one (forloop); auto is torch's choice."""
+    optimizer_in_backward: bool
+    """Update each parameter in the backward pass and free its gradient at once."""
     lora: int
     """Train LoRA adapters of this rank; 0 trains the model itself."""
     gradient_checkpointing: bool
@@ -82,6 +86,10 @@ class ModuleOptions(TargetOptions, total=False):
     """Autocast precision."""
     fused: bool
     """Use the fused version of the optimizer: one kernel updates all weights."""
+    optimizer_variant: Literal["auto", "foreach", "forloop"]
+    """Update weights together (foreach) or one by one (forloop); auto is torch's choice."""
+    optimizer_in_backward: bool
+    """Update each parameter in the backward pass and free its gradient at once."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass: less memory, more time."""
     compile: bool
@@ -122,3 +130,7 @@ class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, to
     """Runs per person and year."""
     people: int
     """Number of people who train this much."""
+    samples: int | None
+    """Samples that a whole run trains on, all epochs together; shows its hours and its cost."""
+    tokens: int | None
+    """Tokens that a whole run trains on, all epochs together; shows its hours and its cost."""

@@ -28,8 +28,8 @@ def format_bytes(size_bytes: int | float) -> str:
 
 
 def format_usd(usd: float) -> str:
-    """Formats dollars without the dollar sign: ``1,234.56``, or two significant digits for small amounts."""
-    return f"{usd:,.2f}" if usd >= 0.0995 or usd == 0 else f"{usd:.2g}"
+    """Formats dollars without the dollar sign: ``1,234.56``, ``0.0412``, with at least three significant digits."""
+    return f"{usd:,.2f}" if usd >= 0.995 or usd == 0 else format_rate(usd)
 
 
 def format_rate(per_second: float) -> str:
@@ -37,6 +37,11 @@ def format_rate(per_second: float) -> str:
     rounded = float(f"{per_second:.3g}")
     digits = max(2 - floor(log10(abs(rounded))), 0) if rounded else 0
     return f"{per_second:,.{digits}f}"
+
+
+def format_ratio(ratio: float) -> str:
+    """Formats how many times something is something else: ``0.970x``, ``1.64x``, ``23.1x``."""
+    return f"{format_rate(ratio)}x"
 
 
 def format_count(count: int) -> str:

@@ -19,10 +19,11 @@ REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--eval-mode",
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
-    "--memory-gib", "--optimizer", "--precision", "--quiet", "-q", "--revision", "--seq-len", "--small", "--task",
+    "--memory-gib", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--precision", "--quiet", "-q",
+    "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code",
 ]  # fmt: skip
-MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year"]
+MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year", "--samples", "--tokens"]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
 INTERFACE = {
     "": ["--install-completion", "--show-completion", "--version"],

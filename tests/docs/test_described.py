@@ -8,7 +8,12 @@ import memorymark as mm
 from memorymark.results.option import Refused
 from support.advices import advice, option
 from support.command_line import run_here
+<<<<<<< HEAD:tests/docs/test_described.py
 from support.documentation import PAGES, ROOT, name_of
+=======
+from support.comparisons import comparison
+from support.lengths import SWEEP
+>>>>>>> wt-tokens:tests/test_docs.py
 from support.recorded_analyses import recorded
 
 COMMANDS = [
@@ -66,7 +71,33 @@ def test_every_field_of_an_advice_is_explained():
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
 
 
+<<<<<<< HEAD:tests/docs/test_described.py
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
+=======
+def test_every_field_of_a_comparison_and_of_a_sweep_is_explained():
+    compared, swept = comparison(a10=100.0).to_dict(), SWEEP.to_dict()
+    inside = {
+        *(f"gpus[].{name}" for name in compared["gpus"][0]),
+        *(f"lengths[].{name}" for name in swept["lengths"][0]),
+    }
+    fields = {*compared, *swept, *inside}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_fact_about_device_and_model_is_explained():
+    _, analysis = recorded("bert_fp32")
+    fields = {f"info.{name}" for name in analysis.to_dict()["info"]}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_between_the_pages_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+>>>>>>> wt-tokens:tests/test_docs.py
 def test_files_and_make_targets_that_are_named_exist(path):
     text = path.read_text()
     makefile = (ROOT / "Makefile").read_text()

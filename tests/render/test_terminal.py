@@ -111,9 +111,10 @@ def test_the_report_names_the_three_batch_sizes_and_what_was_run(result, shown):
 def test_the_curve_has_a_row_for_each_timed_size(result, shown):
     report = shown(print_analysis, with_speeds(result, 100.0, 250.0, 210.0))
 
-    assert "today" in row(report, "2", "100")
-    assert "recommended" in row(report, str(result.max_batch_size // 2), "250")
-    assert "maximum" in row(report, str(result.max_batch_size), "210")
+    assert "today" in row(report, "2", "800")
+    assert "recommended" in row(report, str(result.max_batch_size // 2), "2,000")
+    assert "maximum" in row(report, str(result.max_batch_size), "1,680")
+    assert row(report, "batch", "allocated", "tokens/s")
 
 
 def test_the_breakdown_of_the_maximum_is_shown(result, shown):
@@ -145,7 +146,7 @@ def test_a_stand_in_on_a_gpu_is_not_said_to_have_run_on_the_cpu(result, shown):
 def test_thrashing_sizes_are_marked_and_explained(result, shown):
     report = shown(print_analysis, with_speeds(result, 100.0, 250.0, 60.0))
 
-    assert "thrashing" in row(report, str(result.max_batch_size), "60.0")
+    assert "thrashing" in row(report, str(result.max_batch_size), "480")
     assert f"Thrashing at batch {result.max_batch_size}: it trains, but" in report
 
 
@@ -224,7 +225,7 @@ def test_a_prediction_shows_the_interval_of_the_maximum_and_says_that_nothing_wa
     gain = "{:.2f}x ({:.2f} to {:.2f}) faster than today, predicted".format(
         predicted.speedup, *predicted.speedup_interval
     )
-    assert gain in row(report, "recommended", "samples/s", "to")
+    assert gain in row(report, "recommended", "tokens/s", "to", "samples/s,")
     assert "Predicted, nothing was run" in report
     assert "CUDA context" in report
     assert "measured" not in report
@@ -293,8 +294,8 @@ def test_a_comparison_has_a_row_for_each_gpu_and_names_the_fastest_and_the_cheap
     largest = str(predicted.max_batch_size)
     assert f"BERT base (small stand-in)  {predicted.info.sample} · fp32, AdamW · every GPU · predicted" in report
     assert all(gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ") in report for gpu in all_gpus())
-    assert row(report, "B200").split() == ["B200", largest, "2", "20,000", "fastest"]
-    assert row(report, "L4").split() == ["L4", largest, "2", "1,000", "0.14", "$0.49/h", "cheapest"]
+    assert row(report, "B200").split() == ["B200", largest, "2", "1,280,000", "fastest"]
+    assert row(report, "L4").split() == ["L4", largest, "2", "64,000", "0.136", "$0.49/h", "cheapest"]
     assert row(report, "L40S").split() == ["L40S", "does", "not", "fit"]
     assert "Predicted, nothing was run" in report
 
@@ -326,8 +327,8 @@ def test_a_check_of_the_prediction_shows_measured_beside_predicted(predicted, sh
 
     shown_row = row(report, str(guess.batch_size))
     assert "-1.00 %" in shown_row
-    assert "1,234" in shown_row
-    assert f"{guess.samples_per_second:,.0f}" in shown_row
+    assert "79,008" in shown_row
+    assert f"{64 * guess.samples_per_second:,.0f}" in shown_row
     assert "Largest batch: 200 measured, 190 predicted (-5.0 %)." in report
 
 

@@ -139,7 +139,7 @@ def test_a_trial_that_may_take_any_time_has_both_ends_of_it(capsys, monkeypatch)
 
     print_trial(result.request, result.info, result.maximum)
 
-    assert "1,250.0 ms (429 to 2,746 ms)" in capsys.readouterr().out
+    assert "1,250 ms (429 to 2,746 ms)" in capsys.readouterr().out
 
 
 def contest(**speeds):

@@ -18,7 +18,7 @@ def test_the_fastest_comes_first_and_its_gain_is_over_today():
 
     assert [found.gain(one) for one in found.ranked] == [5.0, 3.0, 1.5]
     assert found.best.changes == ("bf16",)
-    assert found.verdict == "bf16 autocast, batch 64: trains 5.0x faster than today and saves $576 a year, predicted."
+    assert found.verdict == "bf16 autocast, batch 64: trains 5.00x faster than today and saves $576 a year, predicted."
 
 
 def test_of_those_that_are_as_fast_the_smallest_batch_comes_first():
@@ -146,8 +146,8 @@ def test_reports_show_the_verdict_the_costs_the_code_and_what_was_left(capsys):
     text, page = capsys.readouterr().out, fragment(found)
 
     for report in (text, page):
-        assert "3.0x" in report
-        assert "5.0x predicted" in report
+        assert "3.00x" in report
+        assert "5.00x predicted" in report
         assert "torch.autocast" in report
         assert "Products and activations keep 8 bits" in " ".join(report.split())
         assert "LoRA rank 16" in report

@@ -197,6 +197,9 @@ def test_a_failed_size_is_a_row_with_its_reason_and_without_memory():
         "success": False,
         "error": "it does not fit",
         "samples_per_second": None,
+        "step_seconds": None,
+        "tokens_per_batch": None,
+        "tokens_per_second": None,
     }
     assert (rows[16]["memory_mb"], rows[16]["memory_gb"], rows[16]["success"]) == (5 * 1024, 5, True)
 

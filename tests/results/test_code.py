@@ -1,6 +1,7 @@
 """Code that is handed over to be pasted must run, with the real libraries, and do what the recipe says."""
 
 import itertools
+from typing import get_args
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch.utils.data import DataLoader
 
 import memorymark as mm
 from memorymark.models.workloads import workload_of
+from memorymark.question.recipe import Optimizer
 from memorymark.results.code import Plan, code_for
 from memorymark.results.probe_info import ProbeInfo
 
@@ -18,6 +20,7 @@ RECIPES = {
     "all of it": (BERT, mm.Recipe(precision="bf16", fused=True, gradient_checkpointing=True, attention="sdpa"), 2),
     "sgd": (BERT, mm.Recipe(optimizer="sgd", tf32=True), 1),
     "adafactor": (BERT, mm.Recipe(optimizer="adafactor"), 3),
+    "for-loop": (BERT, mm.Recipe(optimizer_variant="forloop"), 1),
     "lora": (BERT, mm.Recipe(precision="bf16", lora=4, gradient_checkpointing=True), 2),
     "images": (RESNET, mm.Recipe(precision="bf16", channels_last=True, fused=True), 1),
 }
@@ -142,10 +145,39 @@ def test_the_code_for_lightning_trains(name, steps, tmp_path, monkeypatch):
     assert steps.count == 4 // accumulation
 
 
+@pytest.mark.parametrize(
+    ("recipe", "kinds", "each"),
+    [
+        (mm.Recipe(optimizer="muon"), {torch.optim.Muon, torch.optim.AdamW}, 2),
+        (mm.Recipe(optimizer="muon", optimizer_in_backward=True), {torch.optim.Muon, torch.optim.AdamW}, None),
+        (mm.Recipe(optimizer="sgd", optimizer_in_backward=True), {torch.optim.SGD}, None),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, mm.Recipe) else "",
+)
+def test_code_with_several_optimizers_trains_each_weight(recipe, kinds, each, steps):
+    names = given(workload_of(BERT), 2, 2)
+    trained = list(names["model"].parameters())
+    before = [value.clone() for value in trained]
+
+    names = run(code_of(recipe, 2, task="sequence-classification", device="cpu").pytorch, names)
+
+    assert {kind for kind, _ in steps.kinds} == kinds
+    assert steps.count == 2 * (each or len(trained))
+    assert not any(torch.equal(old, new) for old, new in zip(before, trained, strict=True))
+    assert all(value.grad is None for value in trained)
+
+
+@pytest.mark.parametrize("given", [{"optimizer": "muon"}, {"optimizer_in_backward": True}])
+def test_what_only_a_loop_of_ones_own_can_do_is_said_in_the_other_code(given):
+    code = code_of(mm.Recipe(**given), 2)
+
+    assert all("use the code for PyTorch" in text for text in (code.transformers, code.lightning))
+
+
 def test_every_recipe_gives_code_that_is_python():
     choices = {
         "precision": ["fp32", "bf16", "fp16"],
-        "optimizer": ["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"],
+        "optimizer": get_args(Optimizer),
         "gradient_checkpointing": [False, True],
         "compile": [False, True],
         "channels_last": [False, True],

@@ -62,6 +62,10 @@ def test_a_gpu_on_which_it_does_not_fit_has_no_numbers_but_its_price():
         "recommended_batch_size": None,
         "samples_per_second": None,
         "samples_per_second_interval": None,
+        "step_seconds": None,
+        "tokens_per_batch": None,
+        "tokens_per_second": None,
+        "whole_run": None,
         "usd_per_million_samples": None,
         "price": find_gpu("l4").price.to_dict(),
     }

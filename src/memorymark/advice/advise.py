@@ -14,6 +14,7 @@ from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerLostError
 from memorymark.events import OnEvent
 from memorymark.question.question import Question
 from memorymark.results.advice import Advice
+from memorymark.results.cost import with_hours_of_run
 from memorymark.results.option import Option
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes
@@ -49,7 +50,7 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         predicted=now if now and now.source == "predicted" else None,
         measured=measured,
         margin=question.margin,
-        usage=question.usage,
+        usage=with_hours_of_run(question.usage, measured or now),
         price=price_of(question, inquiry.info),
         seconds={"screen": screened - start, "confirm": done - screened, "total": done - start},
     )

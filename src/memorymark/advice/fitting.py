@@ -11,8 +11,10 @@ from memorymark.results.probe_info import ProbeInfo
 FITTING = (
     ("fused",),
     ("fused", "checkpointing"),
+    ("fused", "checkpointing", "in_backward"),
     ("half", "fused"),
     ("half", "fused", "checkpointing"),
+    ("half", "fused", "checkpointing", "in_backward"),
     ("half", "checkpointing", "adamw8bit"),
     ("half", "checkpointing", "adafactor"),
     ("lora",),

@@ -160,7 +160,8 @@ class Screening:
             if found is None:
                 return None
             now = found.current
-            splits = _best(found).batch_size < self._effective_batch
+            accumulates = not request.recipe.optimizer_in_backward
+            splits = accumulates and _best(found).batch_size < self._effective_batch
             option = None if splits else self._in_one_batch(changes, request, found, probe)
         if splits:
             option = self._in_many_batches(changes, request)
@@ -169,7 +170,8 @@ class Screening:
         if not changes and self._inquiry.question.request.recipe.accumulation_steps > 1:
             now = self._at(self._inquiry.question.request, self._inquiry.question.current_batch_size)
         self._inquiry.tell(
-            "advise", f"{option.title}: {format_rate(option.samples_per_second)} samples/s, {option.source}"
+            "advise",
+            f"{option.title}: {format_rate(option.trial.rate)} {option.trial.rate_unit}, {option.source}",
         )
         return now if now and now.fits else None, option
 

@@ -29,7 +29,16 @@ from memorymark.suggestions import Suggestion
 # are traced besides the one that does not fit, which the worker still has.
 MOST_TRACES = 4
 # The option of a question that makes each change of the recipe.
-OPTIONS = ("precision", "optimizer", "fused", "gradient_checkpointing", "tf32", "lora")
+OPTIONS = (
+    "precision",
+    "optimizer",
+    "fused",
+    "optimizer_variant",
+    "optimizer_in_backward",
+    "gradient_checkpointing",
+    "tf32",
+    "lora",
+)
 
 
 def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: OnEvent) -> list[Suggestion] | None:

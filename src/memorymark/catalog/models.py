@@ -20,7 +20,7 @@ from memorymark.suggestions import meant
 
 FOLDER = Path(__file__).parent / "architectures"
 # The order of listings.
-FILES = ("encoders", "decoders", "encoder_decoders", "vision", "audio", "multimodal")
+FILES = ("encoders", "decoders", "mixtures", "encoder_decoders", "vision", "audio", "multimodal")
 
 EXAMPLES = ("bert", "gpt2", "resnet")
 

@@ -15,6 +15,9 @@ SampleUnit = Literal["tokens", "pixels", "seconds"]
 # The option that sets each size of a sample.
 OPTIONS = {"tokens": "seq_len", "pixels": "image_size", "seconds": "audio_seconds"}
 
+# The units of samples that are nothing but text.
+TEXT = ("tokens",)
+
 # More than anybody trains on: 16 million tokens, a gigapixel image, ten hours.
 LARGEST_SAMPLE = {"tokens": 2**24, "pixels": 2**15, "seconds": 36_000}
 

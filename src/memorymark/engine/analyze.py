@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from memorymark.catalog import Price
 from memorymark.engine.search import TrialLog, search_with
 from memorymark.engine.throughput import measure_curve
-from memorymark.errors import DoesNotFitError, LaunchLimitError
+from memorymark.errors import DoesNotFitError, LaunchLimitError, UsageError
 from memorymark.events import OnEvent, StageStarted
 from memorymark.largest_batch import SearchResult, size_within
 from memorymark.messages import Message
 from memorymark.probe.base import Probe
 from memorymark.question.limits import NO_LIMIT
-from memorymark.question.question import Question
+from memorymark.question.question import Question, not_counted_in_tokens
 from memorymark.question.request import OwnRequest, Request
 from memorymark.results.analysis import Analysis, predicted_interval
+from memorymark.results.cost import with_hours_of_run
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial, why_nothing_fits
 from memorymark.units import format_bytes
@@ -23,6 +25,7 @@ from memorymark.units import format_bytes
 
 def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: float) -> Analysis:
     """Finds the largest batch, times batch sizes and returns the analysis; ``start`` is when the work began."""
+    _require_countable(question, probe.info)
     log, watch = TrialLog(on_event), StopWatch(start, probe.info.seconds)
     with log.kept_on_error():
         found = _searched(question, probe, log)
@@ -30,7 +33,7 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         on_event(StageStarted("throughput", "timing batch sizes"))
         curve = _timed(question, probe, found, log)
         watch.lap("throughput")
-    return Analysis(
+    analysis = Analysis(
         request=question.request,
         info=probe.info,
         trials=log.trials,
@@ -41,6 +44,15 @@ def analyze_with(question: Question, probe: Probe, on_event: OnEvent, start: flo
         price=price_of(question, probe.info),
         seconds=watch.seconds(),
     )
+    return replace(analysis, usage=with_hours_of_run(question.usage, analysis.current))
+
+
+def _require_countable(question: Question, info: ProbeInfo) -> None:
+    """Refuses tokens of a run whose samples turn out not to be text."""
+    if question.usage.tokens is not None and info.tokens_per_sample is None:
+        raise UsageError(
+            not_counted_in_tokens(question.request), code="not_applicable", field="tokens", given=question.usage.tokens
+        )
 
 
 class StopWatch:

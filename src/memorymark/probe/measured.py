@@ -247,7 +247,7 @@ class MeasuredProbe:
             if failure is None:
                 raise
         # Outside the except clause: the exception's frames hold the step's tensors and must be gone before the cleanup.
-        trial = meter.trial(batch_size, failure)
+        trial = replace(meter.trial(batch_size, failure), tokens_per_sample=self.info.tokens_per_sample)
         if failure is not None:
             self._clean_up()
             return trial

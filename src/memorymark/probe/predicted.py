@@ -181,6 +181,7 @@ class PredictedProbe:
             device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
             allocator_retries=allocator.retries - retries,
             failure=failure,
+            tokens_per_sample=self.info.tokens_per_sample,
         )
 
     def _with_need(self, trial: Trial) -> Trial:

@@ -66,7 +66,7 @@ def _fp16(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
 
 def _fused(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     is_new = recipe.optimizer in FUSED_OPTIMIZERS and not recipe.fused and not facts.own_optimizer
-    return {"fused": True} if is_new else None
+    return {"fused": True, "optimizer_variant": "auto"} if is_new else None
 
 
 def _channels_last(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -91,12 +91,18 @@ def _no_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
 
 def _adamw8bit(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
-    return {"optimizer": "adamw8bit", "fused": False} if is_new else None
+    return {"optimizer": "adamw8bit", "fused": False, "optimizer_variant": "auto"} if is_new else None
 
 
 def _adafactor(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
-    return {"optimizer": "adafactor", "fused": False} if is_new else None
+    return {"optimizer": "adafactor", "fused": False, "optimizer_variant": "auto"} if is_new else None
+
+
+def _in_backward(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    saves = recipe.optimizer != "none" and not (recipe.lora or recipe.optimizer_in_backward or facts.own_optimizer)
+    allowed = recipe.accumulation_steps == 1 and recipe.precision != "fp16"
+    return {"optimizer_in_backward": True} if saves and allowed else None
 
 
 def _lora(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -164,6 +170,14 @@ CHANGES: dict[str, Change] = {
             "Memory: activations are kept instead of being recomputed.",
             1,
             _no_checkpointing,
+        ),
+        Change(
+            "in_backward",
+            "optimizer in the backward pass",
+            "Each weight is updated as soon as its gradient is ready, so gradients can neither be accumulated nor "
+            "clipped by their norm.",
+            1,
+            _in_backward,
         ),
         Change(
             "adamw8bit",

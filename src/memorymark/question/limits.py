@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # A batch, a length, a count.
 NO_LIMIT = 2**31 - 1
+# Samples or tokens of a whole training.
+LARGEST_JOB = 10**18
 # Hours, runs, dollars.
 LARGEST_AMOUNT = 1e9
 # GiB of memory.

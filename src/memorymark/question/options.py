@@ -162,11 +162,16 @@ class Option:
             "help": self.help,
             "unit": self.unit,
             "sample_units": list(self.sample_units) or None,
-            "needs": {name: list(values) for name, values in self.needs.items()} or None,
+            "needs": {name: [_as_text(value) for value in values] for name, values in self.needs.items()} or None,
             "measured_only": self.measured_only,
             "rare": self.rare,
             "flag": self.flag,
         }
+
+
+def _as_text(value: Any) -> str:
+    """Returns a value as a form has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def option(default: Any, help_text: str, **facts: Any) -> Any:
@@ -229,7 +234,9 @@ def settle_options(owner: Any) -> None:
     for one, other, values in _unmet_needs(owner):
         raise UsageError(
             Message(
-                "{option} needs {other} {values}, not {given}; change one of them.",
+                "{option} and {other} exclude each other; drop one."
+                if values == (False,)
+                else "{option} needs {other} {values}, not {given}; change one of them.",
                 option=OptionName(one.name),
                 other=OptionName(other.name),
                 values=either(map(str, values)),

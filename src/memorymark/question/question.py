@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from memorymark.catalog.tasks import TASKS, TEXT
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.limits import LARGEST_AMOUNT, MOST_LENGTHS, NO_LIMIT
 from memorymark.question.options import group, option, require_option, settle_options
-from memorymark.question.request import Request
+from memorymark.question.request import OwnRequest, Request
 from memorymark.question.usage import Usage
 
 DEFAULT_CURRENT = 16
@@ -85,7 +86,7 @@ class Question:
 
     def __post_init__(self) -> None:
         settle_options(self)
-        for field_of, message, clashes in self._conflicts():
+        for field_of, message, clashes in (*self._conflicts(), *self._conflicts_of_run()):
             if clashes:
                 raise UsageError(message, code="conflict", field=field_of)
         for seq_len in self.seq_lens:
@@ -130,6 +131,22 @@ class Question:
             self.request.seq_len is not None and bool(self.seq_lens),
         )
 
+    def _conflicts_of_run(self) -> Iterator[tuple[str, Message, bool]]:
+        """Yields the conflicts between options that say how much a run trains on."""
+        usage, entry = self.usage, self.request.name.entry if not isinstance(self.request, OwnRequest) else None
+        units = TASKS[self.request.task or entry.task].units if entry is not None else TEXT
+        yield (
+            "tokens",
+            Message("a run has so many {samples} or so many {tokens}; drop one."),
+            usage.samples is not None and usage.tokens is not None,
+        )
+        yield (
+            "hours_per_run",
+            Message("with {samples} or {tokens}, the hours of a run follow from the speed; drop {hours_per_run}."),
+            usage.has_run and usage.hours_per_run != Usage().hours_per_run,
+        )
+        yield ("tokens", not_counted_in_tokens(self.request), usage.tokens is not None and units != TEXT)
+
     def at_length(self, seq_len: int) -> Question:
         """Returns the same question about one length."""
         return replace(self, request=replace(self.request, seq_len=seq_len), seq_lens=())
@@ -147,6 +164,11 @@ class Question:
             "seq_lens": tuple(data.get("seq_lens", ())),
         }
         return cls(**{**data, **parts})
+
+
+def not_counted_in_tokens(request: Request) -> Message:
+    """Says that the samples of a request have no number of tokens."""
+    return Message("{tokens} is for text, and the samples of {id} are not text; give {samples}.", id=request.entry.id)
 
 
 def require_batch_size(batch_size: Any) -> None:

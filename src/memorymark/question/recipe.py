@@ -11,7 +11,8 @@ from memorymark.question.limits import NO_LIMIT
 from memorymark.question.options import group, option, settle_options, unusual
 
 Precision = Literal["fp32", "bf16", "fp16"]
-Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "adamw8bit", "none"]
+Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
+OptimizerVariant = Literal["auto", "foreach", "forloop"]
 Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
 AllocatorKind = Literal["default", "expandable"]
@@ -32,8 +33,15 @@ OPTIMIZER = Choice(
         **dict.fromkeys(("adamw_torch", "adamw_hf"), "adamw"),
         **dict.fromkeys(("sgd_momentum", "momentum"), "sgd"),
         **dict.fromkeys(("adamw_bnb_8bit", "bnb_adamw8bit", "8bit_adamw", "bitsandbytes.optim.AdamW8bit"), "adamw8bit"),
+        **dict.fromkeys(("paged_adamw_8bit", "bitsandbytes.optim.PagedAdamW8bit"), "paged-adamw8bit"),
+        **dict.fromkeys(("lion_32bit", "bitsandbytes.optim.Lion"), "lion"),
         "no optimizer": "none",
     },
+)
+OPTIMIZER_VARIANT = Choice(
+    "optimizer_variant",
+    get_args(OptimizerVariant),
+    {"default": "auto", **dict.fromkeys(("single_tensor", "loop"), "forloop"), "multi_tensor": "foreach"},
 )
 ATTENTION = Choice(
     "attention",
@@ -44,16 +52,20 @@ LOSS = Choice("loss", get_args(Loss))
 ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
+FOREACH_OPTIMIZERS = (*FUSED_OPTIMIZERS, "adafactor")
 OPTIMIZER_NAMES = {
     "adamw": "AdamW",
     "adam": "Adam",
     "sgd": "SGD",
     "adafactor": "Adafactor",
+    "lion": "Lion",
+    "muon": "Muon",
     "adamw8bit": "8-bit AdamW",
+    "paged-adamw8bit": "paged 8-bit AdamW",
     "none": "no optimizer",
 }
-# Bytes of optimizer state per parameter.
-STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "adamw8bit": 2, "adafactor": 0, "none": 0}
+# The least bytes of optimizer state per parameter on the GPU. Muon keeps twice as much of what AdamW updates.
+STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "lion": 4, "muon": 4, "adamw8bit": 2}
 
 
 @group("recipe")
@@ -78,6 +90,26 @@ class Recipe:
         title="Fused optimizer",
         rare=True,
         needs={"optimizer": FUSED_OPTIMIZERS},
+    )
+    optimizer_variant: OptimizerVariant = option(
+        "auto",
+        "Update weights together (foreach) or one by one (forloop); auto is torch's choice.",
+        choices=OPTIMIZER_VARIANT,
+        labels={"auto": "Default", "foreach": "foreach", "forloop": "for-loop"},
+        rare=True,
+        needs={"optimizer": FOREACH_OPTIMIZERS, "fused": (False,)},
+        words=lambda name: {"foreach": "foreach updates", "forloop": "for-loop updates"}[name],
+    )
+    optimizer_in_backward: bool = option(
+        False,
+        "Update each parameter in the backward pass and free its gradient at once.",
+        rare=True,
+        needs={
+            "optimizer": tuple(name for name in get_args(Optimizer) if name != "none"),
+            "accumulate": (1,),
+            "precision": ("fp32", "bf16"),
+        },
+        words=lambda _: "optimizer in the backward pass",
     )
     lora: int = option(
         0,
@@ -164,7 +196,8 @@ class Recipe:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
         if self.lora:
             return parameters * (2 if self.precision in ("bf16", "fp16") else 4)
-        return parameters * (4 + 4 + STATE_BYTES[self.optimizer])
+        gradients = 0 if self.optimizer_in_backward else 4
+        return parameters * (4 + gradients + STATE_BYTES.get(self.optimizer, 0))
 
     def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """Describes the recipe in a few words, without defaults: ``bf16, AdamW, checkpointing``.

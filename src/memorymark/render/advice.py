@@ -11,12 +11,13 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from memorymark.render.rates import rate, run_words, unit_of
 from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
-from memorymark.results.advice import Advice
+from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.code import Dialect
 from memorymark.results.option import Option
 from memorymark.results.trial import Trial
-from memorymark.units import format_bytes, format_rate, format_usd
+from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 
 # From this width on there is room for the price.
 WIDE = 100
@@ -50,13 +51,16 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
 def about_batch(result: Advice, option: Option) -> list[str]:
     """Says what the batch means for the learning rate, and what the option gains at today's batch."""
     sentences = [result.learning_rate_note(option)]
+    run, today = AdvisedOption(option, result).whole_run, result.todays_trials.whole_run
+    if run is not None:
+        sentences.append(f"The whole run takes {run_words(run)}{f'; today {run_words(today)}' if today else ''}.")
     before, now = result.predicted, option.at_todays_batch
     is_other = option.effective_batch_size != result.effective_batch_size and option.changes != ("batch",)
     if is_other and now and before and before.samples_per_second:
         kept = now / before.samples_per_second
         sentences.append(
-            f"With today's batch of {result.current_batch_size} the same change runs at {kept:.1f}x today's speed, "
-            "predicted."
+            f"With today's batch of {result.current_batch_size} the same change runs at {format_ratio(kept)} today's "
+            "speed, predicted."
         )
     return sentences
 
@@ -82,7 +86,8 @@ def advice_notes(result: Advice) -> list[str]:
 def _options(result: Advice, *, with_price: bool) -> Padding:
     confirmed = any(option.measured is not None for option in result.options)
     hidden = {*(() if with_price else ("$/million",)), *(() if confirmed else ("how",))}
-    columns = {name: name not in hidden for name in ("batch", "samples/s", "memory", "$/million", "how")}
+    unit = unit_of([*(option.trial for option in result.options), result.today])
+    columns = {name: name not in hidden for name in ("batch", unit, "memory", "$/million", "how")}
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("gain" if result.fits_today else "", justify="right", no_wrap=True)
     table.add_column("change")
@@ -92,10 +97,10 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         )
 
     def add(gain: str, what: Text, batch: str, trial: Trial, how: str) -> None:
-        speed, cost = trial.samples_per_second or 0.0, result.usd_per_million_samples(trial)
+        cost = result.usd_per_million_samples(trial)
         cells = {
             "batch": batch,
-            "samples/s": format_rate(speed),
+            unit: format_rate(rate(trial)),
             "memory": format_bytes(result.info.held_bytes(trial)),
             "$/million": format_usd(cost) if cost is not None else "",
             "how": how,
@@ -107,12 +112,12 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
         steps = f" x {option.accumulation_steps}" if option.accumulation_steps > 1 else ""
         what = Text(option.recipe_title, style="bold green" if option == result.best else "")
         batch = f"{option.batch_size}{steps}"
-        add(f"{gain:.1f}x" if gain else "", what, batch, option.trial, _how_known(result, option))
+        add(format_ratio(gain) if gain else "", what, batch, option.trial, _how_known(result, option))
     if result.today is not None:
         words = Text(f"today: {described(result.request, result.info)}", style="dim")
         count = result.request.recipe.accumulation_steps
         batch = f"{result.current_batch_size}{f' x {count}' if count > 1 else ''}"
-        add("1.0x", words, batch, result.today, result.today.source)
+        add("1.00x", words, batch, result.today, result.today.source)
     return Padding(table, (1, 0))
 
 
@@ -120,7 +125,7 @@ def _how_known(result: Advice, option: Option) -> str:
     predicted = result.predicted_gain(option)
     if option.measured is None or predicted is None:
         return option.source
-    return f"[green]measured[/green] ({predicted:.1f}x predicted)"
+    return f"[green]measured[/green] ({format_ratio(predicted)} predicted)"
 
 
 def _costs(option: Option) -> Table:

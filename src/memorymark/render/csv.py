@@ -29,6 +29,8 @@ OF_TRIAL = (
     "allocator_retries",
     "step_seconds",
     "samples_per_second",
+    "tokens_per_batch",
+    "tokens_per_second",
 )
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@")

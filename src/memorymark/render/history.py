@@ -61,7 +61,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
         "source": [one.source for one in several],
         "maximum batch": [str(one.max_batch_size) for one in several],
         "recommended batch": [_shown(one.recommended.batch_size if one.recommended else None) for one in several],
-        "samples/s there": [_speed(one) for one in several],
+        "speed there": [_speed(one) for one in several],
         "speedup over today": [speedup_words(one) for one in several],
         "GPU memory at maximum": [format_bytes(one.info.held_bytes(one.maximum)) for one in several],
         "saves a year": [f"${one.savings.per_year_usd:,.0f}" if one.savings else "" for one in several],
@@ -75,7 +75,7 @@ def print_side_by_side(analyses: dict[str, Analysis]) -> None:
 
 def _speed(analysis: Analysis) -> str:
     best = analysis.recommended
-    return format_rate(best.samples_per_second) if best and best.samples_per_second else ""
+    return f"{format_rate(best.rate)} {best.rate_unit}" if best and best.rate else ""
 
 
 def _shown(value: int | None) -> str:

@@ -13,7 +13,7 @@ from memorymark.render.plain import clean
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
 from memorymark.templating import templates_of
-from memorymark.units import format_bytes, format_rate, format_usd
+from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 from memorymark.version import __version__
 
 
@@ -39,8 +39,8 @@ def _templates() -> Environment:
         bytes=format_bytes,
         rate=format_rate,
         usd=format_usd,
-        times=lambda ratio: f"{ratio:.1f}x",
-        milliseconds=lambda seconds: f"{1e3 * seconds:,.1f}",
+        times=format_ratio,
+        milliseconds=lambda seconds: format_rate(1e3 * seconds),
         percent=lambda share: f"{100 * share:.2f}%",
         coordinate=lambda place: f"{place:.1f}",
     )

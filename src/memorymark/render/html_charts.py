@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2, log10
 
+from memorymark.render.rates import rate, rate_interval, unit_of
 from memorymark.render.words import PARTS
 from memorymark.results.analysis import Analysis
 from memorymark.results.trial import Trial
@@ -156,24 +157,22 @@ def _layers(result: Analysis, trial: Trial, height: float) -> Iterable[tuple[str
 
 
 def throughput_chart(result: Analysis) -> ThroughputChart:
-    """Makes the chart of samples per second by batch size, with intervals."""
+    """Makes the chart of throughput by batch size, with intervals."""
     timed = [trial for trial in result.curve if trial.samples_per_second]
     kinds = {result.max_batch_size: "maximum", result.current_batch_size: "today"}
     if result.recommended is not None:
         kinds[result.recommended.batch_size] = "recommended"
     area = Area(max(max(_between(trial)) for trial in timed) * 1.05)
     x = _batch_axis(area, timed[0].batch_size, timed[-1].batch_size)
-    dots = [
-        Dot(x(trial.batch_size), area.y(trial.samples_per_second or 0.0), kinds.get(trial.batch_size))
-        for trial in timed
-    ]
+    dots = [Dot(x(trial.batch_size), area.y(rate(trial)), kinds.get(trial.batch_size)) for trial in timed]
     band: list[tuple[float, float]] = []
     if any(trial.intervals for trial in timed):
         band += [(x(trial.batch_size), area.y(_between(trial)[1])) for trial in timed]
         band += [(x(trial.batch_size), area.y(_between(trial)[0])) for trial in reversed(timed)]
     sizes = _powers_of_two(timed[0].batch_size, timed[-1].batch_size)
     labels = [Label(x(size), str(size)) for size in sizes]
-    return ThroughputChart(Frame("samples per second by batch size", area, apart(labels)), dots, band)
+    title = f"{unit_of(timed).replace('/s', ' per second')} by batch size"
+    return ThroughputChart(Frame(title, area, apart(labels)), dots, band)
 
 
 def _batch_axis(area: Area, smallest: int, largest: int) -> Callable[[int], float]:
@@ -189,8 +188,7 @@ def _batch_axis(area: Area, smallest: int, largest: int) -> Callable[[int], floa
 
 
 def _between(trial: Trial) -> tuple[float, float]:
-    speed = trial.samples_per_second or 0.0
-    return (trial.intervals or {}).get("samples_per_second", (speed, speed))
+    return rate_interval(trial) or (rate(trial), rate(trial))
 
 
 def round_ticks(top: float) -> list[float]:

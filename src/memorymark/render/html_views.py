@@ -8,12 +8,14 @@ from typing import Any
 
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.html_charts import memory_chart, throughput_chart
+from memorymark.render.rates import rate, rate_interval, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
     about_contest,
     about_maximum,
     about_recommended,
+    about_run,
     about_savings,
     about_waste,
     comparison_heading,
@@ -25,7 +27,7 @@ from memorymark.render.words import (
     training_notes,
     why_not_timed,
 )
-from memorymark.results.advice import Advice
+from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.analysis import Analysis
 from memorymark.results.code import Code
 from memorymark.results.comparison import Comparison, Contender
@@ -71,8 +73,10 @@ def _analysis(result: Analysis) -> View:
         "about_maximum": about_maximum(result),
         "recommended_batch_size": best.batch_size if best else None,
         "about_recommended": about_recommended(result),
+        "whole_run": about_run(result),
         "savings": about_savings(result),
         "charts": (memory_chart(result), throughput_chart(result)) if timed else None,
+        "unit": unit_of(timed),
         "trials": [_timed(result, trial) for trial in timed],
         "has_intervals": any(trial.intervals for trial in timed),
         "capped": result.info.capped,
@@ -118,8 +122,8 @@ def _timed(result: Analysis, trial: Trial) -> View:
         "batch_size": trial.batch_size,
         "held_bytes": result.info.held_bytes(trial),
         "allocated_bytes": trial.peak_allocated_bytes,
-        "samples_per_second": trial.samples_per_second,
-        "between": (trial.intervals or {}).get("samples_per_second"),
+        "rate": rate(trial),
+        "between": rate_interval(trial),
         "marks": [mark for mark, is_one in marks.items() if is_one],
     }
 
@@ -131,7 +135,7 @@ def _trial(trial: Trial) -> View:
         "allocated_bytes": trial.peak_allocated_bytes,
         "reserved_bytes": trial.peak_reserved_bytes,
         "device_bytes": trial.device_bytes,
-        "samples_per_second": trial.samples_per_second,
+        "speed": speed_words(trial) if trial.samples_per_second else None,
         "step_seconds": trial.step_seconds,
         "breakdown": _breakdown(trial.breakdown),
     }
@@ -156,6 +160,8 @@ def _comparison(result: Comparison) -> View:
     top = max((contender.samples_per_second or 0.0 for contender in result.contenders), default=0.0)
     return {
         "heading": comparison_heading(result),
+        "unit": unit_of(contender.timed for contender in result.contenders),
+        "runs": any(contender.whole_run for contender in result.contenders),
         "gpus": [_gpu(result, contender, top or 1.0) for contender in result.contenders],
         "notes": [*about_contest(result), *comparison_notes(result)],
     }
@@ -172,8 +178,9 @@ def _gpu(result: Comparison, contender: Contender, top: float) -> View:
         "fits": True,
         "max_batch_size": analysis.max_batch_size,
         "recommended_batch_size": best.batch_size if best else None,
-        "samples_per_second": speed,
+        "rate": rate(contender.timed),
         "share": speed / top,
+        "whole_run": short_run_words(contender.whole_run) if contender.whole_run else None,
         "usd_per_million_samples": contender.usd_per_million_samples,
         "marks": [claim for claim, one in claims.items() if contender == one],
     }
@@ -212,6 +219,8 @@ def _advice(result: Advice) -> View:
     top = max((result.gain(option) or 0.0 for option in result.options), default=0.0)
     return {
         "heading": heading(result.request, result.info, result.info.source),
+        "unit": unit_of([*(option.trial for option in result.options), result.today]),
+        "runs": result.usage.has_run,
         "verdict": result.verdict,
         "faults": about_faults(result),
         "fits_today": result.fits_today,
@@ -225,13 +234,14 @@ def _advice(result: Advice) -> View:
 
 
 def _option(result: Advice, option: Option, top: float) -> View:
-    gain = result.gain(option)
+    gain, run = result.gain(option), AdvisedOption(option, result).whole_run
     return {
         "title": option.title,
         "is_best": option == result.best,
         "gain": gain,
         "share": (gain or 0.0) / top,
-        "samples_per_second": option.samples_per_second,
+        "rate": rate(option.trial),
+        "whole_run": short_run_words(run) if run else None,
         "held_bytes": result.info.held_bytes(option.trial),
         "usd_per_million_samples": result.usd_per_million_samples(option.trial),
         "source": option.source,

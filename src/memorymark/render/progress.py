@@ -9,6 +9,7 @@ from rich.status import Status
 
 from memorymark.events import Event, StageStarted
 from memorymark.render.console import CleanConsole
+from memorymark.render.rates import rate, unit_of
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
@@ -49,7 +50,7 @@ def _describe(trial: Trial) -> str:
     if trial.fits:
         words.append(f"{format_bytes(trial.device_bytes):>12}")
         if trial.samples_per_second:
-            words.append(f"{format_rate(trial.samples_per_second):>10} samples/s")
+            words.append(f"{format_rate(rate(trial)):>10} {unit_of([trial])}")
         if trial.allocator_retries:
             words.append(f"[yellow]{trial.allocator_retries} allocator retries[/yellow]")
     elif trial.failure is not None:

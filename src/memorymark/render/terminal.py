@@ -19,12 +19,14 @@ from memorymark.engine.validate import BackwardCheck, CompileCheck, PredictionCh
 from memorymark.question.request import Request
 from memorymark.render.advice import print_advice
 from memorymark.render.console import CleanConsole
+from memorymark.render.rates import rate, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
     about_contest,
     about_maximum,
     about_recommended,
+    about_run,
     about_savings,
     about_waste,
     comparison_heading,
@@ -35,11 +37,11 @@ from memorymark.render.words import (
     short_name,
     training_notes,
     why_not_timed,
-    within,
+    within_time,
 )
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
-from memorymark.results.comparison import Comparison
+from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.lengths import Sweep
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.result import Result
@@ -65,6 +67,8 @@ UNBROKEN = (
     "memory",
     "batch",
     "samples/s",
+    "tokens/s",
+    "whole run",
 )
 
 
@@ -109,13 +113,14 @@ def print_facts(trial: Trial, console: Console) -> None:
         console.print(f"  [red]batch {trial.batch_size} does not fit:[/red] {escape(trial.failure.message)}")
         return
     rows = _facts()
-    rows.add_row("batch", str(trial.batch_size))
+    tokens = f", {trial.tokens_per_batch:,} tokens" if trial.tokens_per_batch else ""
+    rows.add_row("batch", f"{trial.batch_size}{tokens}")
     for label, name in (("peak allocated", "peak_allocated_bytes"), ("peak reserved", "peak_reserved_bytes")):
         rows.add_row(label, format_bytes(getattr(trial, name)) + _between(trial, name))
     rows.add_row("device", format_bytes(trial.device_bytes) + _between(trial, "device_bytes"))
     if trial.samples_per_second and trial.step_seconds:
-        rows.add_row("throughput", f"{format_rate(trial.samples_per_second)} samples/s")
-        rows.add_row("step", f"{1e3 * trial.step_seconds:,.1f} ms{within(trial, 'step_seconds')}")
+        rows.add_row("throughput", speed_words(trial))
+        rows.add_row("step", f"{format_rate(1e3 * trial.step_seconds)} ms{within_time(trial)}")
     rows.add_row("allocator retries", str(trial.allocator_retries))
     console.print(rows)
     if trial.breakdown is not None:
@@ -157,7 +162,8 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
     """Prints the same training on every GPU, the fastest first."""
     console = console or make_console()
     console.print(_title(*comparison_heading(result)))
-    table = make_table("GPU", "max", "use", "samples/s", "$/million", "price", "")
+    unit, runs = unit_of(c.timed for c in result.contenders), any(c.whole_run for c in result.contenders)
+    table = make_table("GPU", "max", "use", unit, "whole run" if runs else "$/million", "price", "")
     claims = (("fastest", result.fastest), ("cheapest", result.cheapest))
     for contender in result.contenders:
         analysis, price = contender.analysis, contender.gpu.price
@@ -165,14 +171,14 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
         if analysis is None:
             table.add_row(name, "[red]does not fit[/red]")
             continue
-        recommended, cost = analysis.recommended, contender.usd_per_million_samples
+        recommended, run = analysis.recommended, contender.whole_run
         marks = [f"[green]{word}[/green]" for word, one in claims if contender == one]
         table.add_row(
             name,
             str(analysis.max_batch_size),
             str(recommended.batch_size) if recommended else "none",
-            format_rate(contender.samples_per_second) if contender.samples_per_second else "",
-            format_usd(cost) if cost is not None else "",
+            format_rate(rate(contender.timed)) if contender.samples_per_second else "",
+            short_run_words(run) if run else _per_million(contender),
             f"${price.usd_per_hour:.2f}/h" if price else "",
             ", ".join(marks),
         )
@@ -183,16 +189,22 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
+def _per_million(contender: Contender) -> str:
+    cost = contender.usd_per_million_samples
+    return format_usd(cost) if cost is not None else ""
+
+
 def print_prediction_check(result: PredictionCheck) -> None:
     """Prints measured and predicted numbers side by side."""
     console = make_console()
     console.print(_title(*heading(result.request, result.info, "measured and predicted")))
-    table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", "samples/s", "predicted")
+    unit = unit_of(measured for measured, _ in result.pairs)
+    table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", unit, "predicted")
     for measured, predicted in result.pairs:
         off = f"{100 * (predicted.peak_allocated_bytes / measured.peak_allocated_bytes - 1):+.2f} %"
         memory = (measured.peak_allocated_bytes, predicted.peak_allocated_bytes)
         reserved = (measured.peak_reserved_bytes, predicted.peak_reserved_bytes)
-        speed = (format_rate(trial.samples_per_second or 0) for trial in (measured, predicted))
+        speed = (format_rate(rate(trial)) for trial in (measured, predicted))
         table.add_row(str(measured.batch_size), *map(format_bytes, memory), off, *map(format_bytes, reserved), *speed)
     console.print(table)
     console.print(
@@ -241,8 +253,8 @@ def print_compile(result: CompileCheck) -> None:
     console = make_console()
     table = make_table("", "eager", "compiled")
     pair = (result.eager, result.compiled)
-    table.add_row("step", *(f"{1e3 * (t.step_seconds or 0):,.1f} ms" for t in pair))
-    table.add_row("throughput", *(f"{format_rate(t.samples_per_second or 0)} samples/s" for t in pair))
+    table.add_row("step", *(f"{format_rate(1e3 * (t.step_seconds or 0))} ms" for t in pair))
+    table.add_row("throughput", *(speed_words(t) for t in pair))
     table.add_row("peak allocated", *(format_bytes(t.peak_allocated_bytes) for t in pair))
     console.print(table)
     steps = result.pays_off_after_steps
@@ -290,6 +302,8 @@ def _batch_sizes(result: Analysis) -> Table:
         table.add_row("recommended", "none", about_recommended(result))
         return table
     table.add_row("recommended", f"[bold green]{best.batch_size}[/bold green]", about_recommended(result))
+    if (run := about_run(result)) is not None:
+        table.add_row("whole run", *run)
     if (saves := about_savings(result)) is not None:
         table.add_row("saves", *saves)
     return table
@@ -304,10 +318,10 @@ def _between(trial: Trial, name: str) -> str:
 
 def _curve(result: Analysis, width: int) -> Table:
     timed = [trial for trial in result.curve if trial.samples_per_second]
-    best = max((trial.samples_per_second or 0.0 for trial in timed), default=1.0)
-    table = make_table("batch", "allocated", "reserved", "samples/s", "throughput", "", numbers=4)
+    best = max(map(rate, timed), default=1.0)
+    table = make_table("batch", "allocated", "reserved", unit_of(timed), "throughput", "", numbers=4)
     for trial in timed:
-        speed = trial.samples_per_second or 0.0
+        speed = rate(trial)
         marks = [
             *(["today"] if trial.batch_size == result.current_batch_size else []),
             *(["[green]recommended[/green]"] if trial == result.recommended else []),

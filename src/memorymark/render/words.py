@@ -5,6 +5,7 @@ from __future__ import annotations
 from memorymark.catalog import GpuEntry, Price
 from memorymark.question.request import Request
 from memorymark.question.usage import Usage
+from memorymark.render.rates import rate_interval, run_words, speed_words
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
@@ -21,7 +22,8 @@ UNCHECKED = (
     "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
     "(unknown_operations in the JSON). Measure on the GPU before you rely on the numbers."
 )
-COMPARED = "max is the largest batch that trains, use the one worth using; $/million is for a million samples at it."
+COMPARED = "max is the largest batch that trains, use the one worth using; "
+PER_MILLION, PER_RUN = "$/million is for a million samples at it.", "the whole run is at that one."
 # At most this many GPUs are named if several are within the uncertainty.
 NAMED_CANDIDATES = 4
 SMALL = " (small stand-in)"
@@ -90,7 +92,8 @@ def comparison_notes(result: Comparison) -> list[str]:
     certain = not (result.info and result.info.unknown_operations)
     tight = [a for a in result.analyses.values() if a.recommended is None]
     none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
-    return [COMPARED, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
+    cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
+    return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
@@ -137,8 +140,18 @@ def about_recommended(result: Analysis) -> str:
     best = result.recommended
     if best is None:
         return f"no size keeps a margin of {100 * result.margin:g} %"
-    give = within(best, "samples_per_second") if result.source == "predicted" else ""
-    return f"{format_rate(best.samples_per_second or 0)} samples/s{give}, {_gain(result)}"
+    give = within_rate(best) if result.source == "predicted" else ""
+    return f"{speed_words(best, give)}, {_gain(result)}"
+
+
+def about_run(result: Analysis) -> tuple[str, str] | None:
+    """Returns what the whole run takes at the recommended batch, and at today's; ``None`` if none is described."""
+    run, today, usage = result.whole_run, result.whole_run_today, result.usage
+    if run is None:
+        return None
+    much = f"{usage.samples:,} samples" if usage.samples is not None else f"{usage.tokens:,} tokens"
+    now = f"; {run_words(today)} at today's batch" if today and today != run else ""
+    return run_words(run), f"for {much}{now}"
 
 
 def about_savings(result: Analysis) -> tuple[str, str] | None:
@@ -152,7 +165,7 @@ def about_savings(result: Analysis) -> tuple[str, str] | None:
 
 def usage_in_words(price: Price, usage: Usage) -> str:
     """Describes the assumptions behind savings: the price of an hour, and how much is trained."""
-    each = f"{usage.hours_per_run:g} h a run, {usage.runs_per_year:g} runs a year"
+    each = f"{usage.hours_per_run:.3g} h a run, {usage.runs_per_year:g} runs a year"
     people = f", {usage.people} people" if usage.people > 1 else ""
     return f"at {price.describe()}; {each}{people}"
 
@@ -208,14 +221,20 @@ def why_smaller(result: Analysis) -> str:
     return f"Batch {best.batch_size} is recommended instead of today's {today}: {why}."
 
 
-def within(trial: Trial, name: str) -> str:
-    """Returns how far off a time or a rate may be: in percent if measured, as an interval if predicted."""
+def within_time(trial: Trial) -> str:
+    """Returns how far off a step's time may be: in percent if measured, as an interval if predicted."""
     if trial.intervals is None:
         return f" ± {100 * spread(trial):.2g} %"
-    low, high = trial.intervals[name]
-    if name == "step_seconds":
-        return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
-    return f" ({format_rate(low)} to {format_rate(high)})"
+    low, high = trial.intervals["step_seconds"]
+    return f" ({format_rate(1e3 * low)} to {format_rate(1e3 * high)} ms)"
+
+
+def within_rate(trial: Trial) -> str:
+    """Returns how far off a speed may be: in percent if measured, as an interval if predicted."""
+    between = rate_interval(trial)
+    if between is None:
+        return f" ± {100 * spread(trial):.2g} %"
+    return f" ({format_rate(between[0])} to {format_rate(between[1])})"
 
 
 def spread(trial: Trial) -> float:
@@ -254,11 +273,16 @@ def notes(result: Analysis) -> list[str]:
 
 
 def training_notes(info: ProbeInfo) -> list[str]:
-    """Says how much of the model is trained, if not all of it."""
-    trained = info.trainable_parameters
-    if trained is None or trained == info.parameters:
-        return []
-    return [f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen."]
+    """Says how much of the model is trained, if not all of it, and what of the optimizer is in paged memory."""
+    trained, said = info.trainable_parameters, []
+    if trained is not None and trained != info.parameters:
+        said.append(f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen.")
+    if info.paged_state_bytes:
+        said.append(
+            f"{format_bytes(info.paged_state_bytes)} of optimizer state are in paged memory, on the GPU while it has "
+            "room and else on the host; they are not counted, nor is the time to move them."
+        )
+    return said
 
 
 def generation_notes(result: Analysis) -> list[str]:

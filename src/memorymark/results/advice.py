@@ -10,12 +10,12 @@ from memorymark.documents import ADDED_LATER, INLINE, LEFT_OUT, Document, from_d
 from memorymark.question.changes import level_of
 from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
-from memorymark.results.cost import Savings, savings, usd_per_million_samples
+from memorymark.results.cost import Savings, WholeRun, savings, usd_per_million_samples, whole_run
 from memorymark.results.option import Fault, Option, Refused
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.trial import Source, Trial
-from memorymark.units import gib
+from memorymark.units import format_ratio, gib
 
 # A smaller gain is not worth anybody's time, and could be noise between two measurements.
 WORTH_CHANGING = 1.05
@@ -33,6 +33,7 @@ class Today(Document):
     predicted: Trial | None
     measured: Trial | None
     usd_per_million_samples: float | None
+    whole_run: WholeRun | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +188,7 @@ class Advice(OfOneGpu, Shown):
         gain = self.gain(best) or 0.0
         saved = self.saves(best)
         money = f" and saves ${saved.per_year_usd:,.0f} a year" if saved else ""
-        return f"{best.title}: trains {gain:.1f}x faster than today{money}, {best.source}."
+        return f"{best.title}: trains {format_ratio(gain)} faster than today{money}, {best.source}."
 
     # Further parts of the document; the numbers at its top are those of the best option.
 
@@ -250,7 +251,7 @@ class Advice(OfOneGpu, Shown):
     def todays_trials(self) -> Today:
         """Today's training, predicted and measured."""
         usd = self.usd_per_million_samples(self.today) if self.today else None
-        return Today(self.predicted, self.measured, usd)
+        return Today(self.predicted, self.measured, usd, whole_run(self.usage, self.today, self.price))
 
     @property
     @in_document(name="options")
@@ -305,6 +306,12 @@ class AdvisedOption(Document):
     def usd_per_million_samples(self) -> float | None:
         """Dollars for a million samples."""
         return self.advice.usd_per_million_samples(self.option.trial)
+
+    @property
+    @in_document(older=None)
+    def whole_run(self) -> WholeRun | None:
+        """The run that the question describes, trained this way; null if it describes none."""
+        return whole_run(self.advice.usage, self.option.trial, self.advice.price)
 
     @property
     def _savings(self) -> Savings | None:

@@ -7,14 +7,15 @@ from math import hypot, inf
 from typing import ClassVar, Literal
 
 from memorymark.catalog import Price
-from memorymark.documents import Document, in_document
+from memorymark.documents import ADDED_LATER, Document, in_document
 from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
-from memorymark.results.cost import Savings, savings
+from memorymark.results.cost import Savings, WholeRun, savings, whole_run
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.recommendation import recommend, thrashing_sizes
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
+from memorymark.results.timed import Timed
 from memorymark.results.trial import Breakdown, Source, Trial
 from memorymark.results.uncertainty import maximum_interval, speedup_interval
 from memorymark.units import MIB, gib
@@ -46,6 +47,9 @@ class ResultRow(Document):
     success: bool
     error: str | None
     samples_per_second: float | None
+    step_seconds: float | None = field(default=None, metadata=ADDED_LATER)
+    tokens_per_batch: int | None = field(default=None, metadata=ADDED_LATER)
+    tokens_per_second: float | None = field(default=None, metadata=ADDED_LATER)
 
     @classmethod
     def of(cls, trial: Trial) -> ResultRow:
@@ -57,11 +61,14 @@ class ResultRow(Document):
             success=trial.fits,
             error=trial.failure.message if trial.failure else None,
             samples_per_second=trial.samples_per_second,
+            step_seconds=trial.step_seconds,
+            tokens_per_batch=trial.tokens_per_batch,
+            tokens_per_second=trial.tokens_per_second,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis(OfOneGpu, Shown):
+class Analysis(OfOneGpu, Timed, Shown):
     """What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
 
     ``trials`` are all that ran, in order; the last one at a size counts.
@@ -143,6 +150,11 @@ class Analysis(OfOneGpu, Shown):
         return recommend(self.curve, self.safe_bytes, max(interval[0], 1) if interval else inf)
 
     @property
+    def timed(self) -> Trial | None:
+        """The trial whose speed the document gives: the recommended one."""
+        return self.recommended
+
+    @property
     def safe_bytes(self) -> float:
         """The memory that the allocator may use within the safety margin."""
         return (1 - self.margin) * self.info.capacity_bytes
@@ -217,6 +229,18 @@ class Analysis(OfOneGpu, Shown):
         if self.price is None or self.speedup is None:
             return None
         return savings(self.price.usd_per_hour, self.usage, self.speedup)
+
+    @property
+    @in_document(older=None)
+    def whole_run(self) -> WholeRun | None:
+        """The run that the question describes, at the recommended batch; null if it describes none."""
+        return whole_run(self.usage, self.recommended, self.price)
+
+    @property
+    @in_document(older=None)
+    def whole_run_today(self) -> WholeRun | None:
+        """The same run at today's batch; null if that was not timed."""
+        return whole_run(self.usage, self.current, self.price)
 
     @property
     @in_document(older=None)

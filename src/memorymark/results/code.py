@@ -18,7 +18,10 @@ OPTIMIZERS = {
     "adam": "torch.optim.Adam",
     "sgd": "torch.optim.SGD",
     "adafactor": "torch.optim.Adafactor",
+    "lion": "bitsandbytes.optim.Lion",
+    "muon": "torch.optim.Muon",
     "adamw8bit": "bitsandbytes.optim.AdamW8bit",
+    "paged-adamw8bit": "bitsandbytes.optim.PagedAdamW8bit",
 }
 # peft's names of these tasks, with which it trains a new head in full.
 PEFT_TASKS = {
@@ -107,7 +110,19 @@ class Plan:
     @property
     def imports_bitsandbytes(self) -> bool:
         """Whether the optimizer comes from bitsandbytes."""
-        return self.recipe.optimizer == "adamw8bit" and not self.own_optimizer
+        return self.updates and not self.own_optimizer and self.optimizer_class.startswith("bitsandbytes.")
+
+    @property
+    def has_muon(self) -> bool:
+        """Whether Muon updates the matrices, beside an AdamW for the rest."""
+        return self.recipe.optimizer == "muon" and not self.own_optimizer
+
+    @property
+    def needs_plain_loop(self) -> str:
+        """Why neither transformers' Trainer nor Lightning's trains this way; empty if they do."""
+        if self.recipe.optimizer_in_backward:
+            return "updates weights in the backward pass"
+        return "trains with two optimizers, which Muon needs" if self.has_muon else ""
 
     @property
     def half_dtype(self) -> str | None:

@@ -8,16 +8,17 @@ from typing import ClassVar, Literal
 from memorymark.catalog import GpuEntry, Price, all_gpus
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.results.analysis import Analysis
-from memorymark.results.cost import usd_per_million_samples
+from memorymark.results.cost import WholeRun, usd_per_million_samples, whole_run
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfRequest
-from memorymark.results.trial import Source
+from memorymark.results.timed import Timed
+from memorymark.results.trial import Source, Trial
 from memorymark.results.uncertainty import Interval
 
 
 @dataclass(frozen=True)
-class Contender(Document):
+class Contender(Timed, Document):
     """One GPU and the prediction for it; ``analysis`` is ``None`` if the training does not fit."""
 
     gpu: GpuEntry = field(metadata=LEFT_OUT)
@@ -60,17 +61,21 @@ class Contender(Document):
         return self.analysis.recommended_batch_size if self.analysis else None
 
     @property
+    def timed(self) -> Trial | None:
+        """The trial at the batch worth using."""
+        return self.analysis.recommended if self.analysis else None
+
+    @property
     @in_document
     def samples_per_second(self) -> float | None:
         """Throughput at the batch worth using."""
-        best = self.analysis.recommended if self.analysis else None
-        return best.samples_per_second if best else None
+        return self.timed.samples_per_second if self.timed else None
 
     @property
     @in_document(name="samples_per_second_interval", older=None)
     def speed_interval(self) -> Interval | None:
         """The interval of the predicted throughput at that batch."""
-        best, speed = self.analysis.recommended if self.analysis else None, self.samples_per_second
+        best, speed = self.timed, self.samples_per_second
         if best is None or speed is None:
             return None
         return (best.intervals or {}).get("samples_per_second", (speed, speed))
@@ -82,6 +87,12 @@ class Contender(Document):
         if self.samples_per_second is None or self.gpu.price is None:
             return None
         return usd_per_million_samples(self.gpu.price.usd_per_hour, self.samples_per_second)
+
+    @property
+    @in_document(older=None)
+    def whole_run(self) -> WholeRun | None:
+        """The run that the question describes, at the batch worth using; null if it describes none."""
+        return whole_run(self.analysis.usage, self.timed, self.gpu.price) if self.analysis else None
 
     @property
     def cost_interval(self) -> Interval | None:

@@ -1,10 +1,14 @@
-"""What a speedup saves in dollars."""
+"""What a run costs, and what a speedup saves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memorymark.catalog import Price
+from memorymark.documents import Document
+from memorymark.question.limits import LARGEST_AMOUNT
 from memorymark.question.usage import Usage
+from memorymark.results.trial import Trial
 
 SECONDS_PER_HOUR = 3600
 MILLION = 1e6
@@ -16,6 +20,42 @@ class Savings:
 
     per_run_usd: float
     per_year_usd: float
+
+
+@dataclass(frozen=True)
+class WholeRun(Document):
+    """A run from its first sample to its last: its hours and, if the price is known, its dollars.
+
+    ``hours_interval`` should hold the true hours; it is ``None`` if the speed was measured.
+    """
+
+    hours: float
+    hours_interval: tuple[float, float] | None
+    usd: float | None
+
+
+def whole_run(usage: Usage, trial: Trial | None, price: Price | None) -> WholeRun | None:
+    """Returns a run at a trial's speed; ``None`` if the speed is unknown, or how much the run trains on."""
+    if trial is None or not trial.samples_per_second or not usage.has_run:
+        return None
+    samples = usage.samples or (usage.tokens or 0) / (trial.tokens_per_sample or 1)
+
+    def hours(samples_per_second: float) -> float:
+        return samples / samples_per_second / SECONDS_PER_HOUR
+
+    between = (trial.intervals or {}).get("samples_per_second")
+    taken = hours(trial.samples_per_second)
+    return WholeRun(
+        hours=taken,
+        hours_interval=(hours(between[1]), hours(between[0])) if between else None,
+        usd=price.usd_per_hour * taken if price else None,
+    )
+
+
+def with_hours_of_run(usage: Usage, today: Trial | None) -> Usage:
+    """Returns the usage with the hours that a run takes at today's speed, if it says how much a run trains on."""
+    run = whole_run(usage, today, None)
+    return usage if run is None else replace(usage, hours_per_run=min(run.hours, LARGEST_AMOUNT))
 
 
 def savings(usd_per_hour: float, usage: Usage, speedup: float) -> Savings:

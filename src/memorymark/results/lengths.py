@@ -9,14 +9,15 @@ from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.results.analysis import Analysis
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfRequest
-from memorymark.results.trial import Source
+from memorymark.results.timed import Timed
+from memorymark.results.trial import Source, Trial
 
 # A smaller loss would read as "0 % slower".
 WORTH_A_WORD = 0.005
 
 
 @dataclass(frozen=True)
-class Length(Document):
+class Length(Timed, Document):
     """One length and its analysis, which is ``None`` if not even a batch of one fits.
 
     ``planned_batch`` is the batch of the length to plan for, which the shorter lengths use too.
@@ -59,10 +60,15 @@ class Length(Document):
         return best.batch_size if best else self.analysis.max_batch_size
 
     @property
+    def timed(self) -> Trial | None:
+        """The trial at that batch."""
+        return self._at(self.batch_size)
+
+    @property
     @in_document
     def samples_per_second(self) -> float | None:
         """Throughput at the batch worth using."""
-        return self._speed_at(self.batch_size)
+        return self.timed.samples_per_second if self.timed else None
 
     @property
     @in_document
@@ -74,7 +80,8 @@ class Length(Document):
     @in_document
     def planned_samples_per_second(self) -> float | None:
         """Throughput at the planned batch."""
-        return self._speed_at(self.planned_batch)
+        planned = self._at(self.planned_batch)
+        return planned.samples_per_second if planned else None
 
     @property
     @in_document
@@ -88,9 +95,8 @@ class Length(Document):
         """Whether the loss is worth mentioning."""
         return (self.lost or 0.0) >= WORTH_A_WORD
 
-    def _speed_at(self, batch_size: int | None) -> float | None:
-        trial = self.analysis.at(batch_size) if self.analysis and batch_size else None
-        return trial.samples_per_second if trial else None
+    def _at(self, batch_size: int | None) -> Trial | None:
+        return self.analysis.at(batch_size) if self.analysis and batch_size else None
 
 
 @dataclass(frozen=True)

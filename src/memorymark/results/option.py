@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from memorymark.documents import ADDED_LATER, Document, Record, in_document
 from memorymark.question.changes import CHANGES
 from memorymark.question.recipe import Recipe
+from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
 from memorymark.units import gib
 
@@ -20,7 +21,7 @@ class ChangeCost(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option(Record):
+class Option(Timed, Record):
     """One way to train: the changes to today's recipe, by id, and their outcome.
 
     An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples. ``max_batch_size`` is the largest batch
@@ -44,6 +45,11 @@ class Option(Record):
         trial = self.measured or self.predicted
         assert trial is not None  # noqa: S101 - an option is made of one
         return trial
+
+    @property
+    def timed(self) -> Trial:
+        """The trial whose speed is the option's."""
+        return self.trial
 
     @property
     @in_document

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu
+from memorymark.catalog.tasks import TEXT
 from memorymark.documents import ADDED_LATER, Record
 from memorymark.results.trial import Source, Trial
 
@@ -22,6 +23,7 @@ class ProbeInfo(Record):
     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+    ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
     step that were never measured.
     """
@@ -39,6 +41,7 @@ class ProbeInfo(Record):
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
     optimizer: str = ""
     optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
+    paged_state_bytes: int = field(default=0, metadata=ADDED_LATER)
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
@@ -50,6 +53,11 @@ class ProbeInfo(Record):
     def target_bytes(self) -> int:
         """The memory of the target: the whole device, or the cap on the allocator."""
         return self.capacity_bytes if self.capped else self.total_bytes
+
+    @property
+    def tokens_per_sample(self) -> int | None:
+        """The length of a sample of text; ``None`` for other samples."""
+        return self.sample_sizes.get("tokens") if tuple(self.sample_sizes) == TEXT else None
 
     def held_bytes(self, trial: Trial) -> int:
         """Returns a trial's memory at its peak: all that the device holds or, under a cap, what is reserved."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Literal
 
-from memorymark.documents import ADDED_LATER, Record
+from memorymark.documents import ADDED_LATER, Record, in_document
 from memorymark.results.shown import Shown
 
 Source = Literal["measured", "predicted"]
@@ -77,6 +77,7 @@ class Trial(Record, Shown):
     larger batches. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+    ``tokens_per_sample`` is the length of a sample of text, ``None`` for other samples.
     """
 
     kind: ClassVar[Literal["trial"]] = "trial"
@@ -98,3 +99,28 @@ class Trial(Record, Shown):
     step_seconds_spread: float | None = None
     failure: Failure | None = None
     intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)
+    tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def rate_unit(self) -> Literal["tokens/s", "samples/s"]:
+        """The unit in which people read its throughput."""
+        return "tokens/s" if self.tokens_per_sample else "samples/s"
+
+    @property
+    def rate(self) -> float:
+        """Its throughput in that unit; 0 if it was not timed."""
+        return (self.samples_per_second or 0.0) * (self.tokens_per_sample or 1)
+
+    @property
+    @in_document(older=None)
+    def tokens_per_batch(self) -> int | None:
+        """Tokens in one forward pass; null if the samples are not text."""
+        return self.batch_size * self.tokens_per_sample if self.tokens_per_sample else None
+
+    @property
+    @in_document(older=None)
+    def tokens_per_second(self) -> float | None:
+        """Throughput in tokens; null if the samples are not text, or nothing was timed."""
+        if not self.tokens_per_sample or self.samples_per_second is None:
+            return None
+        return self.samples_per_second * self.tokens_per_sample

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from memorymark.training.bits_and_bytes import paged_state_bytes
 from memorymark.training.blame import blaming
 from memorymark.training.step import TrainingStep, weights_dtype
 from memorymark.training.workload import Workload, tensors_of
@@ -22,6 +23,7 @@ class TrainingFacts:
     weights_dtype: str
     optimizer: str = ""
     optimizer_is_sgd: bool = False
+    paged_state_bytes: int = 0
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict)
     convolves_images: bool = False
@@ -36,6 +38,7 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         weights_dtype=weights_dtype(step.model),
         optimizer=step.own_optimizer,
         optimizer_is_sgd=bool(step.own_optimizer) and _are_sgd(step.optimizers),
+        paged_state_bytes=0 if step.own_optimizer else paged_state_bytes(step.recipe.optimizer, parameters),
         sample=workload.sample,
         sample_sizes=dict(workload.sample_sizes),
         convolves_images=_convolves_images(step.model, workload),

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from inspect import Parameter, signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import is_fake
 
 from memorymark.checks.types import shown
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import Proposal
+from memorymark.training.bits_and_bytes import CLASSES as BITS_AND_BYTES
+from memorymark.training.bits_and_bytes import make_bits_and_bytes
 from memorymark.training.blame import blaming
-from memorymark.training.eight_bit import StandInAdamW8bit
 from memorymark.training.workload import Workload
 
 LEARNING_RATE = 1e-5
+# The recipe's options about the optimizer, which one of the caller's own replaces.
+ABOUT_OPTIMIZERS = ("optimizer", "fused", "optimizer_variant", "optimizer_in_backward")
+Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 WHAT_IT_IS = "an optimizer, a list of several, or a function that makes them from the module"
 
 
@@ -28,14 +33,19 @@ def optimizers_of(workload: Workload, recipe: Recipe, model: nn.Module) -> list[
     if recipe.optimizer == "none":
         return []
     if workload.optimizer is None:
-        return [make_optimizer(model, recipe)]
-    if recipe.optimizer != Recipe().optimizer or recipe.fused:
+        return make_optimizers(model, recipe)
+    usual = {name: getattr(Recipe(), name) for name in ABOUT_OPTIMIZERS}
+    if any(getattr(recipe, name) != value for name, value in usual.items()):
         raise UsageError(
-            Message("{name} has its own optimizer; leave {optimizer} and {fused} out.", name=workload.name),
+            Message(
+                "{name} has its own optimizer; leave {optimizer}, {fused}, {optimizer_variant} and "
+                "{optimizer_in_backward} out.",
+                name=workload.name,
+            ),
             code="conflict",
             field="optimizer",
             given=recipe.optimizer,
-            proposals=[Proposal("its own optimizer", {"optimizer": None, "fused": False})],
+            proposals=[Proposal("its own optimizer", {**usual, "optimizer": None})],
         )
     return own_optimizers(workload.optimizer, model)
 
@@ -81,23 +91,86 @@ def name_of(model: nn.Module) -> str:
     return type(getattr(model, "_orig_mod", model)).__name__
 
 
-def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Makes the recipe's optimizer with torch's defaults."""
+def make_optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Makes the recipe's optimizers with torch's defaults: mostly one, or one for each parameter."""
     trained = [p for p in model.parameters() if p.requires_grad]
     if not trained:
         raise UsageError(
             f"{name_of(model)} has no trainable parameters; pass a module that has some.", code="bad_workload"
         )
-    fused: dict[str, Any] = {"fused": True} if recipe.fused else {}
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(trained, lr=LEARNING_RATE, **fused)
-    if recipe.optimizer == "sgd":
-        return torch.optim.SGD(trained, lr=LEARNING_RATE, momentum=0.9, **fused)
-    if recipe.optimizer == "adafactor":
-        return torch.optim.Adafactor(trained, lr=LEARNING_RATE)
-    if recipe.optimizer == "adamw8bit":
-        return _adamw_8bit(trained)
-    return torch.optim.AdamW(trained, lr=LEARNING_RATE, **fused)
+    makes = [(_maker(recipe), trained)]
+    if recipe.optimizer == "muon":
+        matrices = hidden_matrices(model)
+        others = [p for p in trained if id(p) not in matrices]
+        makes = [(_muon, [p for p in trained if id(p) in matrices]), (_adamw, others)]
+    if recipe.optimizer_in_backward:
+        return [make([parameter]) for make, parameters in makes for parameter in parameters]
+    return [make(parameters) for make, parameters in makes if parameters]
+
+
+@contextmanager
+def updated_in_backward(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[None]:
+    """Lets each optimizer update its one parameter as soon as the gradient is complete, and free the gradient."""
+
+    def update(optimizer: torch.optim.Optimizer, _: Tensor) -> None:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    hooks = [
+        parameter.register_post_accumulate_grad_hook(partial(update, optimizer))
+        for optimizer in optimizers
+        for parameter in parameters_of([optimizer])
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def hidden_matrices(model: nn.Module) -> set[int]:
+    """Returns the ids of the parameters that Muon is for: 2-D, and neither an embedding nor part of the head.
+
+    In a model of transformers, all that is outside of its base model is the head.
+    """
+    unwrap = getattr(model, "get_base_model", None)  # peft wraps it
+    whole = model if unwrap is None else unwrap()
+    body = getattr(whole, "base_model", whole)
+    embeddings = {id(module.weight) for module in body.modules() if isinstance(module, nn.Embedding)}
+    return {id(parameter) for parameter in body.parameters() if parameter.dim() == 2} - embeddings
+
+
+def _maker(recipe: Recipe) -> Make:
+    """Returns the function that makes the recipe's optimizer for some parameters."""
+    if recipe.optimizer in BITS_AND_BYTES:
+        return partial(make_bits_and_bytes, recipe.optimizer, lr=LEARNING_RATE)
+    kinds: dict[str, Any] = {
+        "adam": torch.optim.Adam,
+        "sgd": partial(torch.optim.SGD, momentum=0.9),
+        "adafactor": torch.optim.Adafactor,
+    }
+    how: dict[str, bool] = {"fused": True} if recipe.fused else {}
+    if recipe.optimizer_variant != "auto":
+        how["foreach"] = recipe.optimizer_variant == "foreach"
+    return partial(kinds.get(recipe.optimizer, torch.optim.AdamW), lr=LEARNING_RATE, **how)
+
+
+def _adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, lr=LEARNING_RATE)
+
+
+def _muon(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    muon: Any = getattr(torch.optim, "Muon", None)
+    if muon is None:
+        raise UsageError(
+            f"Muon came with torch 2.9, and this is torch {torch.__version__}",
+            hint=Message("upgrade torch, or choose another {optimizer}"),
+            code="not_installed",
+            field="optimizer",
+            given="muon",
+        )
+    optimizer: torch.optim.Optimizer = muon(parameters, lr=LEARNING_RATE)
+    return optimizer
 
 
 def move_state(optimizers: Sequence[torch.optim.Optimizer]) -> None:
@@ -106,22 +179,6 @@ def move_state(optimizers: Sequence[torch.optim.Optimizer]) -> None:
         for value in state.values():
             if isinstance(value, Tensor) and value.dim() > 0:
                 value.data = value.data.to(parameter.device)
-
-
-def _adamw_8bit(trained: list[nn.Parameter]) -> torch.optim.Optimizer:
-    if any(is_fake(parameter) for parameter in trained):
-        return StandInAdamW8bit(trained, lr=LEARNING_RATE)
-    try:
-        from bitsandbytes.optim import AdamW8bit
-    except ImportError:
-        raise UsageError(
-            "8-bit AdamW needs bitsandbytes; run `pip install bitsandbytes`.",
-            code="not_installed",
-            field="optimizer",
-            given="adamw8bit",
-        ) from None
-    optimizer: torch.optim.Optimizer = AdamW8bit(trained, lr=LEARNING_RATE)
-    return optimizer
 
 
 def _wants_closure(optimizer: torch.optim.Optimizer) -> bool:

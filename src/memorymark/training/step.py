@@ -21,7 +21,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 from memorymark.training.adapters import add_adapters, frozen_weights_as_loaded
 from memorymark.training.blame import blaming
-from memorymark.training.optimizers import name_of, optimizers_of
+from memorymark.training.optimizers import name_of, optimizers_of, updated_in_backward
 from memorymark.training.workload import Batch, Workload, count_elements
 
 OnPhase = Callable[[Phase], None]
@@ -59,7 +59,8 @@ class TrainingStep:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
         with matmul_precision(self.recipe):
             for _ in range(self.recipe.accumulation_steps):
-                self._forward_and_backward(batch_size, on_phase)
+                with updated_in_backward(self.optimizers if self.recipe.optimizer_in_backward else ()):
+                    self._forward_and_backward(batch_size, on_phase)
             self._update()
         on_phase("optimizer")
 
@@ -138,7 +139,7 @@ class TrainingStep:
 
     def _update(self) -> None:
         with blaming("optimizer="):
-            for optimizer in self.optimizers:
+            for optimizer in self.optimizers if not self.recipe.optimizer_in_backward else ():
                 if self._scaler:
                     self._scaler.step(optimizer)
                 else:

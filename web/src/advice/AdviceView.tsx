@@ -11,6 +11,7 @@ import { JobTitle } from "../result/JobTitle";
 import { heldBytes } from "../result/memory";
 import { RunAgain } from "../result/RunAgain";
 import { bytes, perSecond } from "../shared/format";
+import { rateOf, rateUnit } from "../shared/rate";
 import { capitalized } from "../shared/text";
 import { Card } from "../ui/Card";
 import { CheckIcon } from "../ui/icons";
@@ -94,7 +95,7 @@ function NothingToChange({ advice }: { advice: Advice }) {
         {today && (
           <p className="mt-5 flex flex-wrap gap-x-10 gap-y-3">
             <NamedNumber name="batch today" value={batchWords(advice.current_batch_size, advice.recipe)} />
-            <NamedNumber name="samples per second" value={perSecond(today.samples_per_second ?? 0)} />
+            <NamedNumber name={`${rateUnit([today])} per second`} value={perSecond(rateOf(today) ?? 0)} />
             <NamedNumber name="GPU memory" value={bytes(heldBytes(advice.info, today))} />
           </p>
         )}

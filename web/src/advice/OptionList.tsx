@@ -2,6 +2,7 @@ import { useId, type ReactNode } from "react";
 import type { Advice, AdviceOption, Job } from "../api/types";
 import { heldBytes } from "../result/memory";
 import { bytes, dollars, gain, perSecond } from "../shared/format";
+import { rateOf, rateUnit, type HasRate } from "../shared/rate";
 import { capitalized } from "../shared/text";
 import { Badge, SourceBadge } from "../ui/Badge";
 import { Card } from "../ui/Card";
@@ -65,7 +66,7 @@ function OptionRow({ advice, option, isFirst }: { advice: Advice; option: Advice
         </>
       }
       batch={batchWords(option.batch_size, option)}
-      speed={option.samples_per_second}
+      rate={option}
       memoryBytes={heldBytes(advice.info, option.measured ?? option.predicted!)}
       cost={option.usd_per_million_samples}
       saved={option.cost_savings_annual}
@@ -85,7 +86,7 @@ function TodayRow({ job, advice }: { job: Job; advice: Advice }) {
         </>
       }
       batch={batchWords(advice.current_batch_size, advice.recipe)}
-      speed={today?.samples_per_second ?? null}
+      rate={today}
       memoryBytes={today && heldBytes(advice.info, today)}
       cost={advice.today.usd_per_million_samples}
       saved={null}
@@ -98,14 +99,14 @@ interface RowProps {
   gain: ReactNode;
   words: ReactNode;
   batch: string;
-  speed: number | null;
+  rate: HasRate | null;
   memoryBytes: number | null;
   cost: number | null;
   saved: number | null;
 }
 
 /** Columns where there is room, lines where there is not. */
-function Row({ gain: shown, words, batch, speed, memoryBytes, cost, saved }: RowProps) {
+function Row({ gain: shown, words, batch, rate, memoryBytes, cost, saved }: RowProps) {
   const columns = shown
     ? "lg:grid-cols-[8rem_minmax(0,1fr)_repeat(5,6rem)]"
     : "lg:grid-cols-[minmax(0,1fr)_repeat(4,6rem)]";
@@ -115,7 +116,7 @@ function Row({ gain: shown, words, batch, speed, memoryBytes, cost, saved }: Row
       {shown && <span className="col-span-3 lg:col-span-1">{shown}</span>}
       <span className="col-span-3 flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 lg:col-span-1">{words}</span>
       <NamedNumber name="batch" value={batch} />
-      <NamedNumber name="samples/s" value={number(speed, perSecond)} />
+      <NamedNumber name={`${rateUnit([rate])}/s`} value={number(rateOf(rate), perSecond)} />
       <NamedNumber name={MEMORY} value={number(memoryBytes, bytes)} />
       <NamedNumber name="$/million" value={number(cost, dollars)} />
       {shown && <NamedNumber name="saved/year" value={number(saved, dollars)} />}

@@ -12,6 +12,7 @@ export function optionsCsv({ options }: Advice): string {
     "accumulation_steps",
     "max_batch_size",
     "samples_per_second",
+    "tokens_per_second",
     "memory_gb",
     "device_gb",
     "usd_per_million_samples",

@@ -14,6 +14,7 @@ import { JobTitle } from "../result/JobTitle";
 import { RunAgain } from "../result/RunAgain";
 import { sourceWords } from "../result/source";
 import { count } from "../shared/format";
+import { rateUnit } from "../shared/rate";
 import { link } from "../shared/route";
 import { LinkButton } from "../ui/Button";
 import { Card } from "../ui/Card";
@@ -68,7 +69,7 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
         <Card title="Memory by batch size" note={memoryWords(analysis)}>
           <MemoryChart columns={answerColumns(analysis)} limit={analysis.gpu_total_gb} />
         </Card>
-        <Card title="Throughput by batch size" note="Training samples per second.">
+        <Card title="Throughput by batch size" note={`Trained ${rateUnit(analysis.trials)} per second.`}>
           <ThroughputChart
             points={throughputPoints(analysis.trials)}
             today={analysis.current_batch_size}

@@ -1,5 +1,6 @@
 import type { Analysis } from "../api/types";
-import { count, perSecond, short } from "../shared/format";
+import { count, short } from "../shared/format";
+import { rateWords } from "../shared/rate";
 import { Card } from "../ui/Card";
 import { currentTrial, recommendedTrial, whySmaller } from "./analysis";
 
@@ -10,14 +11,14 @@ export function BatchSizes({ analysis }: { analysis: Analysis }) {
   return (
     <Card title="Batch sizes">
       <dl className="divide-y divide-line">
-        <BatchSize name="Today" size={analysis.current_batch_size} note={speedWords(now?.samples_per_second)} />
+        <BatchSize name="Today" size={analysis.current_batch_size} note={rateWords(now)} />
         <BatchSize name="Maximum" size={analysis.max_batch_size} note={maximumWords(analysis)} />
         <BatchSize
           name="Recommended"
           size={analysis.recommended_batch_size}
           note={
             best
-              ? [speedWords(best.samples_per_second), whySmaller(analysis)].filter(Boolean).join(". ")
+              ? [rateWords(best), whySmaller(analysis)].filter(Boolean).join(". ")
               : `No batch leaves ${short(100 * analysis.margin)} % of the memory free`
           }
           isBest
@@ -46,10 +47,6 @@ function BatchSize({ name, size, note, isBest = false }: BatchSizeProps) {
       </dd>
     </div>
   );
-}
-
-function speedWords(speed: number | null | undefined): string {
-  return speed ? `${perSecond(speed)} samples per second` : "Not timed";
 }
 
 function maximumWords(analysis: Analysis): string {

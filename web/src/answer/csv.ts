@@ -13,6 +13,8 @@ const COLUMNS = [
   "device_bytes",
   "allocator_retries",
   "samples_per_second",
+  "tokens_per_batch",
+  "tokens_per_second",
   "step_seconds",
   "step_seconds_spread",
 ] as const satisfies readonly (keyof Trial)[];

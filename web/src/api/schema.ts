@@ -702,6 +702,24 @@ export interface components {
              */
             kind: "analysis";
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
+            /**
              * Model Name
              * @description The model as the caller named it.
              */
@@ -788,6 +806,16 @@ export interface components {
              * @description The largest batch over today's: a ratio of sizes, not a speedup.
              */
             batch_ratio: number;
+            /**
+             * @description The run that the question describes, at the recommended batch; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
+             * @description The same run at today's batch; null if that was not timed.
+             * @default null
+             */
+            whole_run_today: components["schemas"]["WholeRun"] | null;
             /**
              * @description Code to paste for the recommended batch, or for the largest if none is recommended.
              * @default null
@@ -969,6 +997,7 @@ export interface components {
          *     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
+         *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
          *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
          *     step that were never measured.
          */
@@ -1014,6 +1043,11 @@ export interface components {
              * @default false
              */
             optimizer_is_sgd: boolean;
+            /**
+             * Paged State Bytes
+             * @default 0
+             */
+            paged_state_bytes: number;
             /** Sample */
             sample: string;
             /**
@@ -1058,12 +1092,23 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @default 0
@@ -1183,6 +1228,8 @@ export interface components {
              *       "precision": "fp32",
              *       "optimizer": "adamw",
              *       "fused": false,
+             *       "optimizer_variant": "auto",
+             *       "optimizer_in_backward": false,
              *       "lora": 0,
              *       "gradient_checkpointing": false,
              *       "compile": false,
@@ -1222,6 +1269,21 @@ export interface components {
             error: string | null;
             /** Samples Per Second */
             samples_per_second: number | null;
+            /**
+             * Step Seconds
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @default null
+             */
+            tokens_per_second: number | null;
         };
         /**
          * Target
@@ -1255,6 +1317,7 @@ export interface components {
          *     larger batches. ``resting_bytes`` is what stays allocated between steps.
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+         *     ``tokens_per_sample`` is the length of a sample of text, ``None`` for other samples.
          */
         Trial: {
             /**
@@ -1262,6 +1325,18 @@ export interface components {
              * @constant
              */
             kind: "trial";
+            /**
+             * Tokens Per Batch
+             * @description Tokens in one forward pass; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput in tokens; null if the samples are not text, or nothing was timed.
+             * @default null
+             */
+            tokens_per_second: number | null;
             /** Batch Size */
             batch_size: number;
             /** Fits */
@@ -1305,10 +1380,17 @@ export interface components {
                     number
                 ];
             } | null;
+            /**
+             * Tokens Per Sample
+             * @default null
+             */
+            tokens_per_sample: number | null;
         };
         /**
          * Usage
          * @description How much is trained: hours per run today, runs per year and person, and people.
+         *
+         *     ``samples`` or ``tokens`` is what one run trains on, epochs included; its hours then follow from the speed.
          */
         Usage: {
             /**
@@ -1326,6 +1408,33 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @default null
+             */
+            tokens: number | null;
+        };
+        /**
+         * WholeRun
+         * @description A run from its first sample to its last: its hours and, if the price is known, its dollars.
+         *
+         *     ``hours_interval`` should hold the true hours; it is ``None`` if the speed was measured.
+         */
+        WholeRun: {
+            /** Hours */
+            hours: number;
+            /** Hours Interval */
+            hours_interval: [
+                number,
+                number
+            ] | null;
+            /** Usd */
+            usd: number | null;
         };
         /**
          * AnalyzeBody
@@ -1413,13 +1522,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -1543,6 +1665,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * AdviseAnswer
@@ -1735,6 +1869,11 @@ export interface components {
              */
             usd_per_million_samples: number | null;
             /**
+             * @description The run that the question describes, trained this way; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
              * Cost Savings Per Run
              * @description Dollars saved in one run.
              */
@@ -1751,6 +1890,24 @@ export interface components {
             learning_rate: string;
             /** @description The option as code to paste. */
             code: components["schemas"]["Code"];
+            /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
             /**
              * Source
              * @description Whether its numbers were measured or predicted.
@@ -1847,6 +2004,8 @@ export interface components {
             measured: components["schemas"]["Trial"] | null;
             /** Usd Per Million Samples */
             usd_per_million_samples: number | null;
+            /** @default null */
+            whole_run: components["schemas"]["WholeRun"] | null;
         };
         /**
          * AdviseBody
@@ -1934,13 +2093,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -2070,6 +2242,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * JobAnswer
@@ -2158,6 +2342,24 @@ export interface components {
          */
         Contender: {
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_second: number | null;
+            /**
              * Gpu
              * @description The GPU's id in the catalog.
              */
@@ -2209,6 +2411,11 @@ export interface components {
              * @description Dollars for a million samples at the catalog's price.
              */
             usd_per_million_samples: number | null;
+            /**
+             * @description The run that the question describes, at the batch worth using; null if it describes none.
+             * @default null
+             */
+            whole_run: components["schemas"]["WholeRun"] | null;
             /** @description The price of an hour. */
             price: components["schemas"]["Price"] | null;
         };
@@ -2336,6 +2543,23 @@ export interface components {
          */
         Length: {
             /**
+             * Step Seconds
+             * @description Seconds of a step at the batch worth using.
+             * @default null
+             */
+            step_seconds: number | null;
+            /**
+             * Tokens Per Batch
+             * @description Tokens of the batch worth using; null if the samples are not text.
+             * @default null
+             */
+            tokens_per_batch: number | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at the batch worth using, in tokens.
+             */
+            tokens_per_second: number | null;
+            /**
              * Fits
              * @description Whether the training fits at all.
              */
@@ -2363,11 +2587,6 @@ export interface components {
              * @description Throughput at the batch worth using.
              */
             samples_per_second: number | null;
-            /**
-             * Tokens Per Second
-             * @description Throughput at the batch worth using, in tokens.
-             */
-            tokens_per_second: number | null;
             /**
              * Planned Samples Per Second
              * @description Throughput at the planned batch.
@@ -2409,7 +2628,9 @@ export interface components {
              * @default {
              *       "hours_per_run": 2,
              *       "runs_per_year": 100,
-             *       "people": 1
+             *       "people": 1,
+             *       "samples": null,
+             *       "tokens": null
              *     }
              */
             usage: components["schemas"]["Usage"];
@@ -2599,13 +2820,26 @@ export interface components {
              * @default adamw
              * @enum {string}
              */
-            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "adamw8bit" | "none";
+            optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
              * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
+            /**
+             * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
+             * @default auto
+             * @enum {string}
+             */
+            optimizer_variant: "auto" | "foreach" | "forloop";
+            /**
+             * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
+             * @default false
+             */
+            optimizer_in_backward: boolean;
             /**
              * Lora
              * @description Train LoRA adapters of this rank; 0 trains the model itself.
@@ -2753,6 +2987,18 @@ export interface components {
              * @default 1
              */
             people: number;
+            /**
+             * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            samples: number | null;
+            /**
+             * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
+             * @default null
+             */
+            tokens: number | null;
         };
         /**
          * JobsAnswer

@@ -13,6 +13,8 @@ import {
 } from "recharts";
 import { batchTicks, fastBand, roundTicks, thinned, type ThroughputPoint } from "./chart-data";
 import { count, perSecond, short } from "../shared/format";
+import type { RateUnit } from "../shared/rate";
+import { capitalized } from "../shared/text";
 import { ScrollTable } from "../ui/ScrollTable";
 import { ChartFrame, type LegendEntry } from "./ChartFrame";
 import { ChartTip } from "./ChartTip";
@@ -36,7 +38,7 @@ interface ThroughputChartProps {
   hasIntervals?: boolean;
 }
 
-/** Samples per second by batch size, with the band of the best 5 % and what the true numbers should lie between. */
+/** Tokens or samples per second by batch size, with the band of the best 5 % and what the true numbers should lie between. */
 export const ThroughputChart = memo(function ThroughputChart({
   points,
   today,
@@ -51,14 +53,15 @@ export const ThroughputChart = memo(function ThroughputChart({
   const top = Math.max(...points.map((point) => point.between?.[1] ?? point.speed), 1) * 1.05;
   const best = points.find((point) => point.batch === recommended);
   const now = points.find((point) => point.batch === today);
+  const unit = points[0]?.unit ?? "samples";
   const colorOf = (batch: number) => (batch === recommended ? BEST : batch === today ? TODAY : null);
   return (
     <ChartFrame
       label={describe(points, recommended)}
-      legend={legendOf(Boolean(best), Boolean(now) || isGrowing, hasIntervals)}
+      legend={legendOf(unit, Boolean(best), Boolean(now) || isGrowing, hasIntervals)}
       isEmpty={points.length === 0}
-      emptyText="Samples per second, as soon as batch sizes are timed"
-      table={() => <ThroughputTable points={points} thrashing={thrashing} />}
+      emptyText="The speed, as soon as batch sizes are timed"
+      table={() => <ThroughputTable points={points} unit={unit} thrashing={thrashing} />}
     >
       <ResponsiveContainer width="100%" height="100%">
         <ComposedChart
@@ -82,7 +85,7 @@ export const ThroughputChart = memo(function ThroughputChart({
           <YAxis
             {...AXIS}
             interval={0}
-            width={rem(2.75)}
+            width={rem(3.5)}
             domain={[0, top]}
             ticks={roundTicks(top)}
             tickFormatter={(speed: number) => short(speed)}
@@ -139,9 +142,9 @@ function PointDot({ cx, cy, color }: DotProps & { color: string | null }) {
   );
 }
 
-function legendOf(hasBest: boolean, hasNow: boolean, hasIntervals: boolean): LegendEntry[] {
+function legendOf(unit: RateUnit, hasBest: boolean, hasNow: boolean, hasIntervals: boolean): LegendEntry[] {
   return [
-    { label: "Samples per second", color: LINE },
+    { label: `${capitalized(unit)} per second`, color: LINE },
     ...(hasNow ? [{ label: "Today", color: TODAY }] : []),
     ...(hasBest ? [{ label: "Recommended", color: BEST }] : []),
     { label: "Within 5 % of the best", color: "#12663f" },
@@ -153,11 +156,11 @@ function describe(points: readonly ThroughputPoint[], recommended: number | null
   const [first, last] = [points[0], points.at(-1)];
   if (!first || !last) return "No batch size has been timed yet.";
   const best = recommended === null ? "" : ` Recommended: batch ${recommended}.`;
-  return `Samples per second by batch size: from ${perSecond(first.speed)} at batch ${first.batch} to ${perSecond(last.speed)} at batch ${last.batch}.${best} The table below has the numbers.`;
+  return `${capitalized(first.unit)} per second by batch size: from ${perSecond(first.speed)} at batch ${first.batch} to ${perSecond(last.speed)} at batch ${last.batch}.${best} The table below has the numbers.`;
 }
 
 function PointTip({ point }: { point: ThroughputPoint }) {
-  const rows = [{ label: "Samples per second", value: perSecond(point.speed), color: LINE }];
+  const rows = [{ label: `${capitalized(point.unit)} per second`, value: perSecond(point.speed), color: LINE }];
   if (point.between) rows.push({ label: "Likely range", value: rangeWords(point.between), color: INTERVAL });
   return <ChartTip title={`Batch ${count(point.batch)}`} rows={rows} />;
 }
@@ -166,7 +169,13 @@ function rangeWords([low, high]: [number, number]): string {
   return `${perSecond(low)} to ${perSecond(high)}`;
 }
 
-function ThroughputTable({ points, thrashing }: { points: readonly ThroughputPoint[]; thrashing: readonly number[] }) {
+interface ThroughputTableProps {
+  points: readonly ThroughputPoint[];
+  unit: RateUnit;
+  thrashing: readonly number[];
+}
+
+function ThroughputTable({ points, unit, thrashing }: ThroughputTableProps) {
   return (
     <ScrollTable label="Throughput by batch size">
       <table className="w-full text-xs">
@@ -176,7 +185,7 @@ function ThroughputTable({ points, thrashing }: { points: readonly ThroughputPoi
             <th scope="col" className="text-left">
               Batch
             </th>
-            <th scope="col">Samples/s</th>
+            <th scope="col">{capitalized(unit)}/s</th>
             <th scope="col">Likely range</th>
           </tr>
         </thead>

@@ -2,6 +2,7 @@
 import type { Analysis, Breakdown, Trial } from "../api/types";
 import { heldBytes } from "../result/memory";
 import { GIB } from "../shared/format";
+import { rateUnit, type RateUnit } from "../shared/rate";
 
 export type PartName = keyof Breakdown;
 
@@ -126,7 +127,9 @@ export function partsShown(columns: readonly MemoryColumn[]): Part[] {
 
 export interface ThroughputPoint {
   batch: number;
+  /** In tokens or samples per second. */
   speed: number;
+  unit: RateUnit;
   /** What the true number should lie between, where it is predicted. */
   between: [number, number] | null;
 }
@@ -134,8 +137,10 @@ export interface ThroughputPoint {
 export function throughputPoints(trials: readonly Trial[]): ThroughputPoint[] {
   return lastTrials(trials).flatMap((trial) => {
     if (!trial.fits || trial.samples_per_second === null) return [];
-    const between = trial.intervals?.["samples_per_second"] ?? null;
-    return [{ batch: trial.batch_size, speed: trial.samples_per_second, between }];
+    const each = trial.tokens_per_sample ?? 1;
+    const range = trial.intervals?.["samples_per_second"];
+    const between: [number, number] | null = range ? [each * range[0], each * range[1]] : null;
+    return [{ batch: trial.batch_size, speed: each * trial.samples_per_second, unit: rateUnit([trial]), between }];
   });
 }
 

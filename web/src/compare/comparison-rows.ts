@@ -3,6 +3,8 @@ import type { Analysis } from "../api/types";
 import { currentTrial, maximumTrial, memoryUse, recommendedTrial, speedupRange } from "../answer/analysis";
 import { heldBytes } from "../result/memory";
 import * as show from "../shared/format";
+import { rateOf, rateUnit } from "../shared/rate";
+import { capitalized } from "../shared/text";
 
 export interface Cell {
   text: string;
@@ -52,6 +54,8 @@ export function comparisonRows(compared: readonly Compared[]): Row[] {
     };
   };
   const speed = (analysis: Analysis) => recommendedTrial(analysis)?.samples_per_second;
+  const unit = rateUnit(analyses.map(recommendedTrial));
+  const rate = (analysis: Analysis) => rateOf(recommendedTrial(analysis));
   const alike = countsAlike(analyses);
   const perSample = (better: Better) => (alike ? better : null);
   return [
@@ -61,7 +65,7 @@ export function comparisonRows(compared: readonly Compared[]): Row[] {
     words("Batch today", (analysis) => show.count(analysis.current_batch_size)),
     numbers("Maximum batch", (analysis) => analysis.max_batch_size, show.count, perSample("high"), alike),
     numbers("Recommended batch", (analysis) => analysis.recommended_batch_size, show.count, null, alike),
-    numbers("Samples per second", speed, show.perSecond, perSample("high"), alike),
+    numbers(`${capitalized(unit)} per second`, rate, show.perSecond, perSample("high"), alike),
     numbers("Speedup over today", (analysis) => analysis.speedup, show.speedup, null),
     words("Speedup range", rangeWords),
     numbers("Wasted today", wasted, show.percent, null),
@@ -80,7 +84,7 @@ export function countsAlike(analyses: readonly Analysis[]): boolean {
 export function incomparableWords(analyses: readonly Analysis[]): string | null {
   if (countsAlike(analyses)) return null;
   const samples = new Set(analyses.map((analysis) => analysis.sample + (analysis.small ? " (small stand-in)" : "")));
-  return `Samples differ (${[...samples].join("; ")}), so batches, samples per second and cost per sample cannot be compared.`;
+  return `Samples differ (${[...samples].join("; ")}), so batches, speed and cost per sample cannot be compared.`;
 }
 
 function rangeWords(analysis: Analysis): string {

@@ -1,6 +1,7 @@
 // What is known of a job from its events, one after the other.
 import type { JobEvent, State, Trial } from "../api/types";
 import { bytes, count, perSecond } from "../shared/format";
+import { rateOf, rateUnit } from "../shared/rate";
 
 export interface LogLine {
   id: number;
@@ -75,7 +76,8 @@ export function trialWords(trial: Trial): string {
   const words = [`batch ${count(trial.batch_size).padEnd(6)}`];
   if (!trial.fits) return [...words, trial.failure?.message ?? "does not fit"].join("  ");
   words.push(bytes(trial.device_bytes).padStart(10));
-  if (trial.samples_per_second !== null) words.push(`${perSecond(trial.samples_per_second).padStart(7)} samples/s`);
+  const rate = rateOf(trial);
+  if (rate !== null) words.push(`${perSecond(rate).padStart(7)} ${rateUnit([trial])}/s`);
   if (trial.allocator_retries > 0) words.push(`${trial.allocator_retries} allocator retries`);
   return words.join("  ");
 }

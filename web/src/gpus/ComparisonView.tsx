@@ -7,8 +7,10 @@ import { HeadlineCard } from "../result/HeadlineCard";
 import { SYNTHETIC } from "../result/HowFound";
 import { JobTitle } from "../result/JobTitle";
 import { RunAgain } from "../result/RunAgain";
-import { count, dollars, perSecond, shortGpuName } from "../shared/format";
+import { count, dollars, hours, perSecond, shortGpuName } from "../shared/format";
+import { rateOf, rateUnit } from "../shared/rate";
 import { link } from "../shared/route";
+import { capitalized } from "../shared/text";
 import { Badge } from "../ui/Badge";
 import { BarCell } from "../ui/BarCell";
 import { Card } from "../ui/Card";
@@ -23,7 +25,6 @@ const RANKINGS = [
   { value: "cost", label: "By cost" },
 ] as const;
 
-const SPEED = "Samples per second";
 const COST = "$ per million samples";
 
 interface ComparisonViewProps {
@@ -64,12 +65,14 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
 
 function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparison; ranking: Ranking }) {
   const gpus = ranked(comparison.gpus, ranking);
-  const fastest = Math.max(0, ...gpus.map((gpu) => gpu.samples_per_second ?? 0));
+  const fastest = Math.max(0, ...gpus.map((gpu) => rateOf(gpu) ?? 0));
+  const speed = `${capitalized(rateUnit(gpus))} per second`;
+  const hasRuns = gpus.some((gpu) => gpu.whole_run);
   const dearest = Math.max(0, ...gpus.map((gpu) => gpu.usd_per_million_samples ?? 0));
   const isByCost = ranking === "cost";
   const speedCell = (gpu: Contender) => (
     <td>
-      <BarCell value={gpu.samples_per_second} most={fastest} words={perSecond} color="bg-sky" nothing="" />
+      <BarCell value={rateOf(gpu)} most={fastest} words={perSecond} color="bg-sky" nothing="" />
     </td>
   );
   return (
@@ -82,11 +85,16 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
               <span className="sr-only">Rank</span>
             </th>
             <th scope="col">GPU</th>
-            {(isByCost ? [COST, SPEED] : [SPEED, COST]).map((name) => (
+            {(isByCost ? [COST, speed] : [speed, COST]).map((name) => (
               <th key={name} scope="col" className="w-[24%]">
                 {name}
               </th>
             ))}
+            {hasRuns && (
+              <th scope="col" className="text-right">
+                Whole run
+              </th>
+            )}
             <th scope="col" className="text-right">
               Recommended
             </th>
@@ -118,13 +126,14 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
                     />
                   </td>
                   {isByCost && speedCell(gpu)}
+                  {hasRuns && <td className="text-right">{runWords(gpu)}</td>}
                   <td className="text-right font-semibold text-accent">
                     {gpu.recommended_batch_size === null ? "none" : count(gpu.recommended_batch_size)}
                   </td>
                   <td className="text-right">{count(gpu.max_batch_size ?? 0)}</td>
                 </>
               ) : (
-                <td colSpan={4} className="text-bad-ink">
+                <td colSpan={hasRuns ? 5 : 4} className="text-bad-ink">
                   Does not fit
                 </td>
               )}
@@ -135,6 +144,11 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
       </table>
     </ScrollTable>
   );
+}
+
+function runWords({ whole_run: run }: Contender): string {
+  if (!run) return "–";
+  return [hours(run.hours), ...(run.usd === null ? [] : [dollars(run.usd)])].join(", ");
 }
 
 function GpuName({ job, gpu, comparison }: { job: Job; gpu: Contender; comparison: Comparison }) {

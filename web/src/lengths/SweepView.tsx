@@ -52,7 +52,7 @@ export function SweepView({ job, sweep, model }: SweepViewProps) {
 }
 
 function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
-  const fastest = Math.max(...sweep.lengths.map((length) => length.samples_per_second ?? 0));
+  const fastest = Math.max(...sweep.lengths.map((length) => length.tokens_per_second ?? 0));
   return (
     <ScrollTable label="Lengths">
       <table className="w-full text-right text-sm">
@@ -65,7 +65,7 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
             <th scope="col">Maximum</th>
             <th scope="col">Recommended</th>
             <th scope="col" className="hidden w-2/5 pl-8! text-left sm:table-cell">
-              Samples per second
+              Tokens per second
             </th>
             <th scope="col">
               Lost <span className="hidden sm:inline">at batch {count(sweep.planned_batch_size)}</span>
@@ -98,7 +98,7 @@ function LengthTable({ job, sweep }: { job: Job; sweep: Sweep }) {
                   </td>
                   <td className="hidden pl-8! sm:table-cell">
                     <BarCell
-                      value={length.samples_per_second}
+                      value={length.tokens_per_second}
                       most={fastest}
                       words={perSecond}
                       color="bg-sky"

@@ -31,10 +31,10 @@ export function percent(value: number, digits = 1): string {
   return `${fixed(value, digits)} %`;
 }
 
-/** Cents only where they matter. */
+/** Cents only where they matter, and three digits of less than a dollar. */
 export function dollars(value: number): string {
-  const digits = Math.abs(value) < 100 ? 2 : 0;
-  const text = fixed(Math.abs(value), digits);
+  const size = Math.abs(value);
+  const text = size !== 0 && size < 0.995 ? perSecond(size) : fixed(size, size < 100 ? 2 : 0);
   return value < 0 && Number(text) !== 0 ? `-$${text}` : `$${text}`;
 }
 
@@ -42,9 +42,9 @@ export function speedup(value: number): string {
   return `${fixed(value, 2)}x`;
 }
 
-/** `3.0x`, with one more digit for what would read as no gain. */
+/** `0.970x`, `3.02x`, `23.1x`. */
 export function gain(value: number): string {
-  return `${fixed(value, value !== 1 && Math.abs(value - 1) < 0.1 ? 2 : 1)}x`;
+  return `${perSecond(value)}x`;
 }
 
 /** A rate in three digits or more: `0.0412`, `8.30`, `85.3`, `12,345`. */
@@ -54,17 +54,23 @@ export function perSecond(value: number): string {
   return fixed(value, Math.min(digits, 20));
 }
 
-/** `124M`, `25.6M`, `7.2B`. */
+/** `124M`, `25.6M`, `7.24B`. */
 export function parameters(value: number): string {
   const [unit, size] = value >= 1e9 ? (["B", 1e9] as const) : (["M", 1e6] as const);
   const amount = value / size;
-  return `${fixed(amount, amount < 100 ? 1 : 0)}${unit}`;
+  return `${perSecond(amount)}${unit}`;
 }
 
 export function seconds(value: number): string {
-  if (value < 60) return `${fixed(value, 1)} s`;
+  if (value < 60) return `${perSecond(value)} s`;
   const whole = Math.round(value);
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+/** `12.3 min`, `5.20 h`, `3.41 days`. */
+export function hours(value: number): string {
+  if (value < 1) return `${perSecond(60 * value)} min`;
+  return value < 48 ? `${perSecond(value)} h` : `${perSecond(value / 24)} days`;
 }
 
 export function when(iso: string): string {

@@ -15,7 +15,7 @@ const doesNotFit: Advice = {
   ...advice,
   verdict: "The least change that makes it fit: LoRA rank 16, batch 4 x 4 accumulation steps.",
   fits_today: false,
-  today: { predicted: null, measured: null, usd_per_million_samples: null },
+  today: { predicted: null, measured: null, usd_per_million_samples: null, whole_run: null },
   options: advice.options.map((option) => ({ ...option, gain: null, predicted_gain: null, cost_savings_annual: null })),
 };
 const withGains = (...gains: number[]): Advice => ({
@@ -41,7 +41,7 @@ describe("an option in words", () => {
   it("says what is left of the gain with today's batch, where the batch is another", () => {
     expect(batchNotes(advice, best)).toEqual([
       best.learning_rate,
-      "With today's batch of 16 the same change runs at 1.9x today's speed, predicted.",
+      "With today's batch of 16 the same change runs at 1.91x today's speed, predicted.",
     ]);
     expect(batchNotes(advice, { ...best, batch_size: 8, accumulation_steps: 2 })).toHaveLength(1);
     expect(batchNotes(doesNotFit, best)).toHaveLength(1);
@@ -52,14 +52,14 @@ describe("an option in words", () => {
     for (const { code } of all) expect(code).toMatch(/batch_size ?= ?316\b/i);
   });
   it("shows a small gain as one", () => {
-    expect([1, 3.02, 1.04, 0.97, 0.5].map(gain)).toEqual(["1.0x", "3.0x", "1.04x", "0.97x", "0.5x"]);
+    expect([1, 3.02, 1.04, 0.97, 0.5].map(gain)).toEqual(["1.00x", "3.02x", "1.04x", "0.970x", "0.500x"]);
     expect(mostGain(withGains(0.8, 0.9))).toBe(1);
   });
 });
 
 describe("the headline of an advice", () => {
   it("says the same as the service's verdict", () => {
-    expect(adviceHeadline(advice)).toMatchObject({ strong: "3.0x faster", tone: "good" });
+    expect(adviceHeadline(advice)).toMatchObject({ strong: "3.02x faster", tone: "good" });
     expect(`${sentenceOf(adviceHeadline(advice))}.`).toBe(advice.verdict);
     expect(adviceDetail(advice)).toBe("Predicted for the NVIDIA A10; nothing was run on one.");
   });

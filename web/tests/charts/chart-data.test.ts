@@ -90,8 +90,16 @@ describe("chart data", () => {
     for (const { speed, between } of points) expect(between![0] < speed && speed < between![1]).toBe(true);
   });
 
+  it("counts text in tokens, intervals too", () => {
+    const trials = analysis.trials.map((trial) => ({ ...trial, tokens_per_sample: 128, tokens_per_second: 128 * (trial.samples_per_second ?? 0) }));
+    const [inTokens, inSamples] = [throughputPoints(trials)[0]!, throughputPoints(analysis.trials)[0]!];
+    expect([inSamples.unit, inTokens.unit]).toEqual(["samples", "tokens"]);
+    expect(inTokens.speed).toBe(128 * inSamples.speed);
+    expect(inTokens.between).toEqual(inSamples.between!.map((end) => 128 * end));
+  });
+
   it("bands the best 5 %, thrashing sizes left out", () => {
-    const points = [10, 100, 120].map((speed, index) => ({ batch: 2 ** index, speed, between: null }));
+    const points = [10, 100, 120].map((speed, index) => ({ batch: 2 ** index, speed, unit: "samples" as const, between: null }));
     expect(fastBand(points)).toEqual([114, 120]);
     expect(fastBand(points, [4])).toEqual([95, 100]);
     expect(fastBand([])).toBeNull();

@@ -25,7 +25,7 @@ describe("results side by side", () => {
       expect(row.cells.map((cell) => cell.share)).toEqual([null, null]);
     }
     expect(incomparableWords([analysis, faster])).toBe(
-      "Samples differ (128 tokens; 224x224 pixels), so batches, samples per second and cost per sample cannot be compared.",
+      "Samples differ (128 tokens; 224x224 pixels), so batches, speed and cost per sample cannot be compared.",
     );
     expect(incomparableWords([analysis, analysis])).toBeNull();
     expect(rowsOf(analysis, { ...faster, sample: analysis.sample }).find((one) => one.name === "Samples per second")!.best).toBe(1);

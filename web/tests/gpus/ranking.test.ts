@@ -13,6 +13,10 @@ const contender = (name: string, speed: number | null, cost: number | null): Con
   samples_per_second: speed,
   usd_per_million_samples: cost,
   price: null,
+  step_seconds: null,
+  tokens_per_batch: null,
+  tokens_per_second: null,
+  whole_run: null,
 });
 
 describe("ranking", () => {

@@ -38,6 +38,6 @@ describe("CSV", () => {
       usd_per_million_samples: null,
     };
     const gpus = [{ gpu: "t4", gpu_name: "NVIDIA T4", fits: false, max_batch_size: null, price: null, ...none }];
-    expect(gpusCsv({ gpus } as unknown as Comparison)).toContain("t4,NVIDIA T4,false,,,,,\r\n");
+    expect(gpusCsv({ gpus } as unknown as Comparison)).toContain("t4,NVIDIA T4,false,,,,,,,,\r\n");
   });
 });

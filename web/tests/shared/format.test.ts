@@ -10,10 +10,11 @@ describe("formatting", () => {
   });
 
   it("shows cents where they matter, and the sign in front", () => {
-    expect(show.dollars(0.909)).toBe("$0.91");
+    expect(show.dollars(0.909)).toBe("$0.909");
     expect(show.dollars(16_558.4)).toBe("$16,558");
     expect(show.dollars(-3.5)).toBe("-$3.50");
-    expect(show.dollars(-0.001)).toBe("$0.00");
+    expect(show.dollars(0.0412)).toBe("$0.0412");
+    expect(show.dollars(0)).toBe("$0.00");
   });
 
   it("shows counts, speeds and times", () => {
@@ -27,7 +28,11 @@ describe("formatting", () => {
     expect(show.perSecond(0)).toBe("0");
     expect(show.parameters(109_483_778)).toBe("109M");
     expect(show.parameters(25_557_032)).toBe("25.6M");
-    expect(show.seconds(4.26)).toBe("4.3 s");
+    expect(show.seconds(4.26)).toBe("4.26 s");
+    expect(show.hours(0.25)).toBe("15.0 min");
+    expect(show.hours(7.123)).toBe("7.12 h");
+    expect(show.hours(60)).toBe("2.50 days");
+    expect(show.parameters(7_248_023_552)).toBe("7.25B");
     expect(show.seconds(119.9)).toBe("2 min 0 s");
   });
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -82,6 +82,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model)
         _update_all_at_once(step)
         tracer = Tracer(fake_mode)
+        _note_updates(step, tracer)
         with _not_tracing_for_transformers(), fake_mode, tracer:
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
@@ -160,6 +161,22 @@ def _update_all_at_once(step: TrainingStep) -> None:
     for group in (group for optimizer in eager for group in optimizer.param_groups):
         if "foreach" in group and group["foreach"] is None and not group.get("fused"):
             group["foreach"] = True
+
+
+def _note_updates(step: TrainingStep, tracer: Tracer) -> None:
+    """Lets the tracer know which operations are the optimizers'."""
+    under_way: list[AbstractContextManager[None]] = []
+
+    def begin(*_: Any) -> None:
+        under_way.append(tracer.updating())
+        under_way[-1].__enter__()
+
+    def end(*_: Any) -> None:
+        under_way.pop().__exit__(None, None, None)
+
+    for optimizer in step.optimizers:
+        optimizer.register_step_pre_hook(begin)
+        optimizer.register_step_post_hook(end)
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:

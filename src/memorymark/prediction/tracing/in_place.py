@@ -29,7 +29,7 @@ def add_in_place(trace: StepTrace) -> StepTrace:
         sums.renamed.get(number, number) if isinstance(number, int) else number: owner
         for number, owner in trace.owners.items()
     }
-    return StepTrace(sums.operations, trace.marks, owners)
+    return replace(trace, operations=sums.operations, owners=owners)
 
 
 class _Sums:

@@ -70,9 +70,11 @@ def _base_name(name: str) -> str:
 class StepTrace:
     """All operations of one step, and after how many of them each phase ended.
 
-    ``owners`` maps the lasting storages to their owners after the last backward pass.
+    ``owners`` maps the lasting storages to their owners after the last backward pass. ``updates`` are the
+    operations of optimizers before the optimizer's phase: the places of the first and of the one after the last.
     """
 
     operations: list[Operation] = field(default_factory=list)
     marks: list[tuple[Phase, int]] = field(default_factory=list)
     owners: dict[Hashable, Owner] = field(default_factory=dict)
+    updates: list[tuple[int, int]] = field(default_factory=list)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import cycle, pairwise
 from math import factorial, prod
 
 from memorymark.devices.allocations import Phase
@@ -137,24 +137,36 @@ class Program:
 def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:
     """Returns the first step, which makes the optimizer's state, and every later one.
 
-    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. What follows the
-    last backward pass does not depend on the batch.
+    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. Updates and what
+    follows the last backward pass do not depend on the batch, and may differ between the two.
     """
-    end, end_of_second = _end_of_backward(first), _end_of_backward(second)
-    small, large = first.operations[:end], second.operations[:end_of_second]
-    if [_form(op) for op in small] != [_form(op) for op in large]:
-        raise CannotPredictError(
-            "the model does different things at different batch sizes, so it cannot be predicted; measure it on a GPU."
-        )
-    for_first = [Growth(a, b, batch_size) for a, b in zip(small, large, strict=True)]
-    for_later = [Growth(_renumbered(a, b), b, batch_size) for a, b in zip(small, large, strict=True)]
-    for_first += [Growth(op, op, batch_size) for op in first.operations[end:]]
-    for_later += [Growth(op, op, batch_size) for op in second.operations[end_of_second:]]
+    for_first: list[Growth] = []
+    for_later: list[Growth] = []
+    for (small, large), is_update in zip(_pairs(first, second), cycle((False, True))):
+        if is_update:
+            for_first += [Growth(op, op, batch_size) for op in small]
+            for_later += [Growth(op, op, batch_size) for op in large]
+            continue
+        for_first += [Growth(a, b, batch_size) for a, b in zip(small, large, strict=True)]
+        for_later += [Growth(_renumbered(a, b), b, batch_size) for a, b in zip(small, large, strict=True)]
     return Program(for_first, first.marks), Program(for_later, second.marks)
 
 
-def _end_of_backward(trace: StepTrace) -> int:
-    return max(end for phase, end in trace.marks if phase == "backward")
+def _pairs(first: StepTrace, second: StepTrace) -> list[tuple[list[Operation], list[Operation]]]:
+    """Returns the parts of two steps side by side: work that depends on the batch, an update, work, an update, ..."""
+    small, large = _parts(first), _parts(second)
+    forms = [[[_form(op) for op in part] for part in parts[::2]] for parts in (small, large)]
+    if forms[0] != forms[1]:
+        raise CannotPredictError(
+            "the model does different things at different batch sizes, so it cannot be predicted; measure it on a GPU."
+        )
+    return list(zip(small, large, strict=True))
+
+
+def _parts(trace: StepTrace) -> list[list[Operation]]:
+    end = max(end for phase, end in trace.marks if phase == "backward")
+    places = [0, *(place for update in trace.updates for place in update), end, len(trace.operations)]
+    return [trace.operations[start:stop] for start, stop in pairwise(places)]
 
 
 def _form(op: Operation) -> tuple[object, ...]:

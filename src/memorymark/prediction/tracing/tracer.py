@@ -5,7 +5,8 @@ Fake tensors have shapes but no data, so a step of any size takes about a second
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -57,6 +58,19 @@ class Tracer(TorchDispatchMode):
         self._write("phase end", (), (), (), ())
         self._in_backward, self._in_optimizer = phase == "forward", phase == "backward"
         self.trace.marks.append((phase, len(self.trace.operations)))
+
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """Notes the operations inside as an optimizer's, if they run before the optimizer's phase."""
+        trace, in_backward = self.trace, self._in_backward
+        if trace is None or self._in_optimizer:
+            yield
+            return
+        start = len(trace.operations)
+        self._in_backward, self._in_optimizer = False, True
+        yield
+        self._in_backward, self._in_optimizer = in_backward, False
+        trace.updates.append((start, len(trace.operations)))
 
     def number_of(self, tensor: Tensor) -> int:
         """Returns the number of a tensor's memory, a new one if it was not seen before."""
