@@ -10,7 +10,8 @@ from memorymark.catalog import find_gpu
 from memorymark.devices import open_device
 from memorymark.models.workloads import workload_of
 from memorymark.probe.measured import MeasuredProbe
-from memorymark.training.step import TrainingStep, build_model
+from memorymark.training.building import build_model
+from memorymark.training.step import TrainingStep
 from memorymark.units import GIB
 from support.probes import predicted
 from support.tiny import CLASSES, HIDDEN, PARAMETERS, WIDTH, TinyNet, tiny

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.question.recipe import FUSED_OPTIMIZERS, Recipe
+from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Recipe
 from memorymark.question.request import Request
 
-LORA_RANK = 16
 # The first compute capability with TF32 and bf16.
 AMPERE = (8, 0)
 
