@@ -20,7 +20,7 @@ from memorymark.errors import (
 )
 from memorymark.events import ignore
 from memorymark.probe.base import Probe
-from memorymark.question.changes import CHANGES, Facts, apply_all
+from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, Facts, apply_all
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
 from memorymark.results.option import Option
@@ -99,7 +99,7 @@ class Screening:
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self._facts):
             tried[changes] = False
-            must_run = "adamw8bit" in changes and self._inquiry.gpu is not None
+            must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
             if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
                 self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
             elif (option := self._option(changes)) is not None:

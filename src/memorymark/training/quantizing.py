@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from memorymark.errors import UsageError
 from memorymark.question.quantization import Quantization
@@ -30,6 +31,18 @@ def quantize(model: nn.Module, quantization: Quantization, dtype: torch.dtype, d
             model.set_submodule(name, new)
     cast_weights(model, torch.float32)
     setattr(model, "is_loaded_in_4bit" if quantization.weights == "nf4" else "is_loaded_in_8bit", True)  # for peft
+
+
+def scales_of(model: nn.Module) -> Iterator[Tensor]:
+    """Yields what bitsandbytes keeps beside quantized weights and outside of parameters and buffers."""
+    for module in model.modules():
+        weight, state = getattr(module, "weight", None), getattr(module, "state", None)
+        four_bit = getattr(weight, "quant_state", None)
+        nested = getattr(four_bit, "state2", None)
+        found = [getattr(four_bit, name, None) for name in ("absmax", "code", "offset")]
+        found += [getattr(nested, name, None) for name in ("absmax", "code")]
+        found += [getattr(weight, "SCB", None), getattr(state, "SCB", None)]
+        yield from (tensor for tensor in found if isinstance(tensor, Tensor))
 
 
 def _kept(model: nn.Module, quantization: Quantization) -> set[nn.Module]:

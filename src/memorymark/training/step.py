@@ -21,6 +21,7 @@ from memorymark.suggestions import without
 from memorymark.training.blame import blaming
 from memorymark.training.building import build_on
 from memorymark.training.optimizers import name_of, optimizers_of
+from memorymark.training.quantizing import scales_of
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
@@ -92,9 +93,10 @@ class TrainingStep:
         return " + ".join(type(one).__name__ for one in self.optimizers) if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
-        """Parameters and buffers."""
+        """Parameters, buffers and the scales of quantized weights."""
         yield from self.model.parameters()
         yield from self.model.buffers()
+        yield from scales_of(self.model)
 
     def gradients(self) -> Iterator[Tensor]:
         """Yields the existing gradients, sparse ones as their indices and values."""
