@@ -296,7 +296,9 @@ class Recipe:
             given = declared.value_of(self)
             if given != declared.default and not self.lora:
                 raise UsageError(
-                    Message("{option} is for adapters; add {lora:{rank}}, or drop it.", option=Named(name), rank=LORA_RANK),
+                    Message(
+                        "{option} is for adapters; add {lora:{rank}}, or drop it.", option=Named(name), rank=LORA_RANK
+                    ),
                     code="not_applicable",
                     field=name,
                     given=given,
@@ -314,9 +316,7 @@ def target_names(targets: str) -> list[str]:
     for name in names:
         if not LAYER_NAME.fullmatch(name):
             raise UsageError(
-                Message(
-                    "{lora_targets} must be all-linear, attention or names of layers, not {given!r}.", given=name
-                ),
+                Message("{lora_targets} must be all-linear, attention or names of layers, not {given!r}.", given=name),
                 code="malformed",
                 field="lora_targets",
                 given=targets,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -130,7 +129,7 @@ def _over_stand_ins() -> type[nn.Module]:
 
     class OverStandIn(Linear):  # type: ignore[misc]
         def forward(self, x: Tensor) -> Tensor:
-            result: Any = self.base_layer(x)
+            result: Tensor = self.base_layer(x)
             if isinstance(self.base_layer, StandInLinear4bit):
                 result = result.clone()
             dtype, converts = result.dtype, not torch.is_autocast_enabled()
@@ -139,7 +138,7 @@ def _over_stand_ins() -> type[nn.Module]:
             if ADAPTER in self.lora_variant:
                 result = self.lora_variant[ADAPTER].forward(self, active_adapter=ADAPTER, x=x, result=result)
                 return result.to(dtype) if converts else result
-            output = self.lora_B[ADAPTER](self.lora_A[ADAPTER](x)) * self.scaling[ADAPTER]
+            output: Tensor = self.lora_B[ADAPTER](self.lora_A[ADAPTER](x)) * self.scaling[ADAPTER]
             return result + (output.to(dtype) if converts else output)
 
     return OverStandIn

@@ -22,9 +22,17 @@ NAMESPACE = "memorymark"
 
 
 class StandInLinear4bit(nn.Linear):
-    """Holds the memory of a ``bitsandbytes.nn.Linear4bit``; computes in ``dtype``."""
+    """Holds the memory of a ``bitsandbytes.nn.Linear4bit``; computes in ``dtype``.
 
-    def __init__(self, replaced: nn.Module, shape: tuple[int, int], dtype: torch.dtype, *, double: bool) -> None:
+    ``nested`` says that scales are quantized too.
+    """
+
+    absmax: Tensor
+    offset: Tensor
+    nested_absmax: Tensor
+    nested_code: Tensor
+
+    def __init__(self, replaced: Any, shape: tuple[int, int], dtype: torch.dtype, *, nested: bool) -> None:
         rows, columns = shape
         super().__init__(columns, rows, bias=False, device="meta")
         device, count = replaced.weight.device, rows * columns
@@ -33,7 +41,7 @@ class StandInLinear4bit(nn.Linear):
         self.compute_dtype = dtype  # peft reads it
         blocks = -(-count // BLOCK)
         made = {"code": torch.empty(LEVELS, device=device, dtype=torch.float32)}
-        if double:
+        if nested:
             made |= {
                 "absmax": torch.empty(blocks, dtype=torch.uint8, device=device),
                 "offset": torch.empty((), device=device, dtype=torch.float32),
@@ -42,7 +50,7 @@ class StandInLinear4bit(nn.Linear):
             }
         else:
             made["absmax"] = torch.empty(blocks, device=device, dtype=torch.float32)
-        self.double = double
+        self.nested = nested
         for name, tensor in made.items():
             self.register_buffer(name, tensor, persistent=False)
 
@@ -62,7 +70,7 @@ class StandInLinear4bit(nn.Linear):
         """Returns the weights in the compute type."""
         ops = torch.ops.memorymark
         scales: Tensor = self.absmax
-        if self.double:
+        if self.nested:
             coarse = ops.dequantize_blockwise(self.absmax, self.nested_absmax, self.nested_code)
             scales = coarse.sub(self.offset)  # not a sum, which would be taken for one of gradients
         weight: Tensor = ops.dequantize_4bit(
@@ -74,7 +82,9 @@ class StandInLinear4bit(nn.Linear):
 class StandInLinear8bit(nn.Linear):
     """Holds the memory of a ``bitsandbytes.nn.Linear8bitLt`` whose weights are int8."""
 
-    def __init__(self, replaced: nn.Module, shape: tuple[int, int]) -> None:
+    scales: Tensor
+
+    def __init__(self, replaced: Any, shape: tuple[int, int]) -> None:
         rows, columns = shape
         super().__init__(columns, rows, bias=False, device="meta")
         device = replaced.weight.device
@@ -104,7 +114,7 @@ class _Multiply4bit(torch.autograd.Function):
         return functional.linear(x, layer.dequantize(), bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         if not ctx.needs_input_grad[0]:
             return None, None, None
         return torch.matmul(gradient, ctx.layer.dequantize().to(gradient.dtype)), None, None
@@ -126,10 +136,11 @@ class _Multiply8bit(torch.autograd.Function):
             result.add_(bias)
         # Kept with the node as bitsandbytes does, which frees it later than autograd frees saved tensors.
         ctx.layer, ctx.rows, ctx.shape = layer, rows if any(ctx.needs_input_grad) else None, x.shape
-        return result.to(x.dtype).reshape(*x.shape[:-1], layer.out_features)
+        returned: Tensor = result.to(x.dtype).reshape(*x.shape[:-1], layer.out_features)
+        return returned
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         if not ctx.needs_input_grad[0]:
             return None, None, None
         dtype, layer = ctx.rows.dtype, ctx.layer

@@ -27,7 +27,9 @@ def quantize(model: nn.Module, quantization: Quantization, dtype: torch.dtype, d
     kept = _kept(model, quantization)
     for name, module in list(model.named_modules()):
         if (type(module) is nn.Linear or type(module).__name__ == "Conv1D") and module not in kept:
-            new = _stand_in(module, quantization, dtype) if device is None else _real(module, quantization, dtype, device)
+            new = (
+                _stand_in(module, quantization, dtype) if device is None else _real(module, quantization, dtype, device)
+            )
             model.set_submodule(name, new)
     cast_weights(model, torch.float32)
     setattr(model, "is_loaded_in_4bit" if quantization.weights == "nf4" else "is_loaded_in_8bit", True)  # for peft
@@ -66,7 +68,7 @@ def _shape(module: Any) -> tuple[int, int]:
 def _stand_in(module: nn.Module, quantization: Quantization, dtype: torch.dtype) -> nn.Module:
     if quantization.weights == "int8":
         return StandInLinear8bit(module, _shape(module))
-    return StandInLinear4bit(module, _shape(module), dtype, double=quantization.double)
+    return StandInLinear4bit(module, _shape(module), dtype, nested=quantization.double)
 
 
 def _real(module: Any, quantization: Quantization, dtype: torch.dtype, device: torch.device) -> nn.Module:

@@ -78,7 +78,7 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
             warnings.simplefilter("ignore")  # torch warns that kernels are replaced, as intended
             _register(library, capability, cache)
         torch.clear_autocast_cache = clear_both  # autocast calls it by this name when its outermost region ends
-        torch.is_autocast_enabled = is_enabled  # type: ignore[assignment]
+        torch.is_autocast_enabled = is_enabled
         yield
     finally:
         torch.clear_autocast_cache, torch.is_autocast_enabled = clear_autocast_cache, is_autocast_enabled
