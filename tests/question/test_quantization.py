@@ -41,7 +41,7 @@ def test_quantized_weights_cannot_be_trained_themselves(given, bits):
     with pytest.raises(UsageError, match=f"mine is quantized to {bits} bits, .* add lora=16 .*, or use weights=") as no:
         quantization_of(config(given), "mine", Recipe())
 
-    assert no.value.proposals[0].change == {"lora": 16}
+    assert no.value.suggestions[0].change == {"lora": 16}
 
 
 @pytest.mark.parametrize("method", ["gptq", "awq", "fp8", "mxfp4", "compressed-tensors", "hqq"])

@@ -256,7 +256,7 @@ def test_a_layer_that_does_not_exist_is_answered_with_the_nearest():
     ) as no:
         build_model(llama(), mm.Recipe(lora=RANK, lora_targets="qproj"))
 
-    assert no.value.proposals[0].change == {"lora_targets": "q_proj"}
+    assert no.value.suggestions[0].change == {"lora_targets": "q_proj"}
 
 
 def test_a_model_without_attention_has_none_to_adapt():

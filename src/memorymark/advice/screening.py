@@ -34,6 +34,8 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
+# After this many options that fit, larger changes are not tried: each takes two traces.
+MOST_FITTING = 5
 
 
 class Screening:
@@ -105,6 +107,8 @@ class Screening:
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True
                 yield option
+                if sum(tried.values()) == MOST_FITTING:
+                    break
         # Shorter samples are the last resort, and an alternative if only one set of changes fits.
         if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]
