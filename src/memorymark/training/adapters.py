@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 from memorymark.checks.nearest import did_you_mean, nearest
 from memorymark.errors import UsageError
 from memorymark.messages import Message
-from memorymark.question.recipe import ALL_LINEAR, ATTENTION_ONLY, Recipe, target_names
-from memorymark.suggestions import meant, without
+from memorymark.question.recipe import ALL_LINEAR, ATTENTION_ONLY, QUANTIZED, Recipe, target_names
+from memorymark.suggestions import Proposal, meant, without
 from memorymark.training.quantized_layers import StandInLinear4bit, StandInLinear8bit
 from memorymark.training.quantizing import HEADS
 
@@ -66,7 +67,7 @@ def _targets(model: nn.Module, recipe: Recipe, in_heads: set[nn.Module]) -> str 
             code="not_applicable",
             field="lora",
             given=recipe.lora,
-            proposals=[without("lora", usual=0)],
+            proposals=[Proposal("without lora", {"lora": 0, **_of_adapters(recipe)})],
         )
     if recipe.lora_targets == ALL_LINEAR:
         return ALL_LINEAR
@@ -77,6 +78,13 @@ def _targets(model: nn.Module, recipe: Recipe, in_heads: set[nn.Module]) -> str 
         if not any(f".{layer}".endswith(f".{name}") for layer in linear):
             raise _unknown_target(model, name, sorted({layer.rpartition(".")[2] for layer in linear}))
     return names
+
+
+def _of_adapters(recipe: Recipe) -> dict[str, Any]:
+    """Returns the options that make sense only with adapters, reset to their defaults if they are set."""
+    usual = {name: getattr(Recipe(), name) for name in ("lora_targets", "lora_variant")}
+    usual |= {"weights": "auto"} if recipe.weights in QUANTIZED else {}
+    return {name: value for name, value in usual.items() if getattr(recipe, name) != value}
 
 
 def _in_attention(model: nn.Module, linear: list[str]) -> list[str]:

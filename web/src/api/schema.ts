@@ -871,7 +871,8 @@ export interface components {
          *
          *     The user must define: ``model``, a module whose output has a ``loss``; ``make_loader``, a function from a batch
          *     size to a data loader of dictionaries; ``dataset`` for the Trainer; and ``LEARNING_RATE``. If the loss or the
-         *     optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``.
+         *     optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``. Quantized weights are
+         *     loaded from ``MODEL``, a name on Hugging Face or a folder, in place of ``model``.
          */
         Code: {
             /** Pytorch */
@@ -998,6 +999,12 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @default adamw
              * @enum {string}
@@ -1013,6 +1020,17 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @default false
@@ -1125,9 +1143,12 @@ export interface components {
             /**
              * @default {
              *       "precision": "fp32",
+             *       "weights": "auto",
              *       "optimizer": "adamw",
              *       "fused": false,
              *       "lora": 0,
+             *       "lora_targets": "all-linear",
+             *       "lora_variant": "lora",
              *       "gradient_checkpointing": false,
              *       "compile": false,
              *       "attention": "auto",
@@ -1352,6 +1373,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -1370,6 +1398,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.
@@ -1868,6 +1909,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -1886,6 +1934,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.
@@ -2551,6 +2612,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -2569,6 +2637,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.
