@@ -12,6 +12,8 @@ class RecipeOptions(TypedDict, total=False):
 
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
+    weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
+    """The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them."""
     optimizer: Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
     """Optimizer."""
     fused: bool
@@ -22,6 +24,10 @@ class RecipeOptions(TypedDict, total=False):
     """Update each parameter in the backward pass and free its gradient at once."""
     lora: int
     """Train LoRA adapters of this rank; 0 trains the model itself."""
+    lora_targets: str
+    """The layers that get adapters: all-linear, attention, or names as in peft, separated by commas."""
+    lora_variant: Literal["lora", "dora", "rslora"]
+    """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass: less memory, more time."""
     compile: bool
@@ -84,12 +90,18 @@ class ModuleOptions(TargetOptions, total=False):
 
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
+    weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
+    """The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them."""
     fused: bool
     """Use the fused version of the optimizer: one kernel updates all weights."""
     optimizer_variant: Literal["auto", "foreach", "forloop"]
     """Update weights together (foreach) or one by one (forloop); auto is torch's choice."""
     optimizer_in_backward: bool
     """Update each parameter in the backward pass and free its gradient at once."""
+    lora_targets: str
+    """The layers that get adapters: all-linear, attention, or names as in peft, separated by commas."""
+    lora_variant: Literal["lora", "dora", "rslora"]
+    """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
     gradient_checkpointing: bool
     """Recompute activations in the backward pass: less memory, more time."""
     compile: bool

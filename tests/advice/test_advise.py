@@ -397,12 +397,6 @@ def test_listeners_hear_of_every_way_and_of_every_run():
     assert {one.measured for one in found.options if one.measured} <= set(runs)
 
 
-def test_what_training_takes_at_least():
-    assert Recipe().least_bytes(10) == 10 * (4 + 4 + 8)
-    assert Recipe(optimizer="sgd").least_bytes(10) == 10 * (4 + 4 + 4)
-    assert Recipe(lora=16, precision="bf16").least_bytes(10) == 10 * 2
-
-
 def test_a_workload_of_ones_own_is_advised_about_in_this_process():
     heard = []
 

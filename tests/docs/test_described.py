@@ -8,12 +8,9 @@ import memorymark as mm
 from memorymark.results.option import Refused
 from support.advices import advice, option
 from support.command_line import run_here
-<<<<<<< HEAD:tests/docs/test_described.py
-from support.documentation import PAGES, ROOT, name_of
-=======
 from support.comparisons import comparison
+from support.documentation import PAGES, ROOT, name_of
 from support.lengths import SWEEP
->>>>>>> wt-tokens:tests/test_docs.py
 from support.recorded_analyses import recorded
 
 COMMANDS = [
@@ -71,9 +68,6 @@ def test_every_field_of_an_advice_is_explained():
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
 
 
-<<<<<<< HEAD:tests/docs/test_described.py
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-=======
 def test_every_field_of_a_comparison_and_of_a_sweep_is_explained():
     compared, swept = comparison(a10=100.0).to_dict(), SWEEP.to_dict()
     inside = {
@@ -90,14 +84,7 @@ def test_every_fact_about_device_and_model_is_explained():
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_links_between_the_pages_lead_somewhere(path):
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
-    assert [link for link in links if not (path.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
->>>>>>> wt-tokens:tests/test_docs.py
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_files_and_make_targets_that_are_named_exist(path):
     text = path.read_text()
     makefile = (ROOT / "Makefile").read_text()

@@ -18,6 +18,7 @@ from memorymark.models.workloads import workload_of
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.training.step import TrainingStep
 from support.command_line import run_here
+from support.probes import predicted
 
 CPU = torch.device("cpu")
 TINY = {
@@ -183,6 +184,16 @@ def test_an_image_model_is_made_for_the_size_that_is_asked_for():
     assert made.batch(2, CPU)["pixel_values"].shape == (2, 3, 64, 64)
     assert made.sample == "64 pixels"
     assert step(made).model.vit.embeddings.position_embeddings.shape[1] == (64 // 8) ** 2 + 1
+
+
+def test_a_config_in_four_bits_is_trained_in_four_bits():
+    quantized = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True}
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+              "num_hidden_layers": 1, "vocab_size": 200, "quantization_config": quantized}  # fmt: skip
+
+    request = mm.Request(config=config, recipe=mm.Recipe(lora=4, precision="bf16"), seq_len=8)
+
+    assert predicted(workload_of(request), request.recipe).info.weights_dtype == "nf4"
 
 
 def test_without_a_size_images_are_those_of_the_config():

@@ -19,6 +19,13 @@ from memorymark.question.recipe import FUSED_OPTIMIZERS, Recipe
         ({"lora": 1.5}, "lora= must be a whole number, not 1.5"),
         ({"fused": True, "optimizer": "adafactor"}, "fused= needs optimizer= adamw, adam or sgd, not adafactor"),
         ({"fused": True, "optimizer": "none"}, "fused= needs optimizer= adamw, adam or sgd, not none"),
+        ({"weights": "nf4"}, 'weights="nf4" freezes the weights, so it needs adapters; add lora=16.'),
+        ({"weights": "int8", "optimizer": "none"}, 'weights="int8" freezes the weights, so it needs adapters'),
+        ({"weights": "bf16", "precision": "fp16"}, 'weights="bf16" and precision="fp16" are two 16-bit types'),
+        ({"weights": "fp16", "precision": "fp16"}, "torch refuses to unscale the gradients of weights="),
+        ({"lora_targets": "q_proj"}, "lora_targets= is for adapters; add lora=16, or drop it"),
+        ({"lora_variant": "dora"}, "lora_variant= is for adapters; add lora=16, or drop it"),
+        ({"lora": 4, "lora_targets": ".*"}, r"lora_targets= must be all-linear, attention or names of layers"),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_a_sentence_that_says_what_is_right(options, complaint):
@@ -43,11 +50,45 @@ def test_optimizers_with_a_fused_version_may_be_fused(optimizer):
          "bf16, AdamW, LoRA rank 16, gradient checkpointing"),
         (Recipe(optimizer="sgd", compile=True, tf32=True, channels_last=True),
          "fp32, SGD, torch.compile, TF32, channels_last"),
+        (Recipe(weights="bf16"), "bf16 weights, AdamW"),
+        (Recipe(weights="bf16", precision="bf16"), "bf16 weights, bf16 autocast, AdamW"),
+        (Recipe(weights="nf4", precision="bf16", lora=8, lora_targets="q_proj,v_proj", lora_variant="dora"),
+         "nf4 weights, bf16 autocast, AdamW, LoRA rank 8, adapters on q_proj, v_proj, DoRA"),
     ],
-    ids=["default", "published", "saving memory", "adapters", "fast"],
+    ids=["default", "published", "saving memory", "adapters", "fast", "pure bf16", "bf16 twice", "QLoRA"],
 )  # fmt: skip
 def test_the_description_says_what_is_unusual(recipe, words):
     assert recipe.describe() == words
+
+
+@pytest.mark.parametrize("name", ["4bit", "4-bit", "QLoRA", "NF4", "load_in_4bit"])
+def test_four_bit_weights_have_many_names(name):
+    assert Recipe(weights=name, lora=4).weights == "nf4"
+
+
+def test_a_type_of_weights_that_a_config_brought_is_described():
+    assert Recipe(lora=4, precision="bf16").describe(weights_dtype="nf4") == (
+        "nf4 weights, bf16 autocast, AdamW, LoRA rank 4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "bytes_per_weight"),
+    [
+        (Recipe(), 4 + 4 + 8),
+        (Recipe(optimizer="sgd"), 4 + 4 + 4),
+        (Recipe(weights="bf16"), 2 + 2 + 4),
+        (Recipe(weights="bf16", optimizer="sgd"), 2 + 2 + 2),
+        (Recipe(weights="bf16", optimizer="adamw8bit"), 2 + 2 + 2),
+        (Recipe(lora=16, precision="bf16"), 2),
+        (Recipe(lora=16, precision="bf16", weights="fp32"), 4),
+        (Recipe(lora=16, weights="int8"), 1),
+        (Recipe(lora=16, weights="nf4"), 0.5),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Recipe) else "",
+)
+def test_what_training_takes_at_least(recipe, bytes_per_weight):
+    assert recipe.least_bytes(10) == 10 * bytes_per_weight
 
 
 def test_a_recipe_survives_json():
@@ -69,6 +110,7 @@ def test_a_recipe_survives_json():
         *(("optimizer", name, "muon") for name in ("Muon", "torch.optim.Muon")),
         *(("optimizer_variant", name, "forloop") for name in ("for-loop", "single_tensor")),
         *(("optimizer", name, "sgd") for name in ("SGD", " sgd ")),
+        *(("weights", name, "bf16") for name in ("bfloat16", "bf16-true", torch.bfloat16)),
         ("attention", "SDPA", "sdpa"),
         ("loss", "Mean", "mean"),
     ],

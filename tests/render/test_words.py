@@ -22,7 +22,7 @@ from memorymark.render.words import (
 )
 from memorymark.results.comparison import Comparison
 from memorymark.results.lengths import Sweep
-from memorymark.training.step import weights_dtype
+from memorymark.training.building import weights_dtype
 from support.analyses import REQUEST, analysis
 
 UNKNOWN = ("aten.sort.default",)

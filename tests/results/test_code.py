@@ -1,6 +1,7 @@
 """Code that is handed over to be pasted must run, with the real libraries, and do what the recipe says."""
 
 import itertools
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -22,6 +23,10 @@ RECIPES = {
     "adafactor": (BERT, mm.Recipe(optimizer="adafactor"), 3),
     "for-loop": (BERT, mm.Recipe(optimizer_variant="forloop"), 1),
     "lora": (BERT, mm.Recipe(precision="bf16", lora=4, gradient_checkpointing=True), 2),
+    "attention": (BERT, mm.Recipe(precision="bf16", lora=4, lora_targets="attention", lora_variant="dora"), 1),
+    "names": (BERT, mm.Recipe(precision="bf16", lora=4, lora_targets="query,value", lora_variant="rslora"), 1),
+    "half weights": (BERT, mm.Recipe(weights="bf16"), 1),
+    "half images": (RESNET, mm.Recipe(weights="bf16"), 1),
     "images": (RESNET, mm.Recipe(precision="bf16", channels_last=True, fused=True), 1),
 }
 
@@ -182,14 +187,60 @@ def test_every_recipe_gives_code_that_is_python():
         "compile": [False, True],
         "channels_last": [False, True],
         "lora": [0, 16],
+        "weights": ["auto", "bf16", "nf4"],
     }
     for values in itertools.product(*choices.values()):
-        recipe = mm.Recipe(**dict(zip(choices, values, strict=True)))
+        try:
+            recipe = mm.Recipe(**dict(zip(choices, values, strict=True)))
+        except mm.UsageError:  # such as quantized weights without adapters
+            continue
         for steps in (1, 4):
             code = code_of(recipe, 8, steps, seq_len=64)
             for text in (code.pytorch, code.transformers, code.lightning):
                 compile(text, "pasted", "exec")
                 assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ("nf4", {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
+                 "bnb_4bit_compute_dtype": torch.bfloat16}),
+        ("int8", {"load_in_8bit": True}),
+    ],
+)  # fmt: skip
+def test_the_code_for_quantized_weights_loads_prepares_and_adapts_them(weights, expected, steps, monkeypatch):
+    import transformers
+
+    workload, loaded = workload_of(BERT), []
+    found = given(workload, 2, 2)
+    model = found.pop("model").to(torch.bfloat16)
+
+    def load(name, **options):
+        loaded.append((name, options))
+        return model
+
+    monkeypatch.setattr(transformers, "BitsAndBytesConfig", dict)  # the real one needs bitsandbytes
+    monkeypatch.setattr(transformers.AutoModelForSequenceClassification, "from_pretrained", load)
+    recipe = mm.Recipe(weights=weights, lora=4, precision="bf16")
+
+    run(code_of(recipe, 2, task="sequence-classification", device="cpu").pytorch, {**found, "MODEL": "org/name"})
+
+    assert loaded == [("org/name", {"quantization_config": expected, "dtype": torch.bfloat16})]
+    assert {p.dtype for p in model.parameters()} == {torch.float32}  # prepared
+    assert steps.count == 2
+
+
+def test_half_weights_are_called_so_by_lightning():
+    assert 'precision="bf16-true"' in code_of(mm.Recipe(weights="bf16"), 8).lightning
+    assert 'precision="bf16-mixed"' in code_of(mm.Recipe(weights="bf16", precision="bf16"), 8).lightning
+
+
+def test_weights_that_a_config_quantizes_are_loaded_so():
+    info = replace(info_of("cuda"), weights_dtype="nf4")
+    plan = Plan.of(BERT, info, recipe=mm.Recipe(lora=4), batch_size=8, accumulation_steps=1)
+
+    assert "load_in_4bit=True" in code_for(plan).transformers
 
 
 def test_a_loss_and_an_optimizer_of_ones_own_stay_ones_own():

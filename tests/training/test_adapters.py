@@ -10,8 +10,10 @@ from memorymark.catalog import find_gpu
 from memorymark.devices import open_device
 from memorymark.models.workloads import workload_of
 from memorymark.probe.measured import MeasuredProbe
-from memorymark.training.step import TrainingStep, build_model
+from memorymark.training.building import build_model
+from memorymark.training.step import TrainingStep
 from memorymark.units import GIB
+from support.decoders import llama
 from support.probes import predicted
 from support.tiny import CLASSES, HIDDEN, PARAMETERS, WIDTH, TinyNet, tiny
 
@@ -21,24 +23,6 @@ RANK = 4
 # Both layers of TinyNet are linear: A is rank by inputs, B is outputs by rank.
 ADAPTERS = RANK * (WIDTH + HIDDEN) + RANK * (HIDDEN + CLASSES)
 BUFFER_BYTES = 4
-
-
-def llama(seq_len=16, **facts):
-    """A decoder that is built from the facts of its config."""
-    facts = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-             "num_key_value_heads": 2, "vocab_size": 200, **facts}  # fmt: skip
-
-    def build():
-        from transformers import LlamaConfig, LlamaForCausalLM
-
-        return LlamaForCausalLM(LlamaConfig(**facts))
-
-    def batch(size, device):
-        ids = torch.randint(0, facts["vocab_size"], (size, seq_len), device=device)
-        return {"input_ids": ids, "attention_mask": torch.ones(ids.shape, dtype=torch.long, device=device),
-                "labels": ids}  # fmt: skip
-
-    return mm.Workload(build, batch, name="Llama")
 
 
 def measured(workload, recipe):
@@ -217,6 +201,77 @@ def test_weights_that_a_caller_froze_get_no_gradients_and_no_state_either():
 def test_a_model_without_linear_layers_is_refused():
     with pytest.raises(mm.UsageError, match=r"ResNetForImageClassification has no linear layers .*; drop lora="):
         build_model(workload_of(mm.Request(model="resnet", small=True)), mm.Recipe(lora=RANK))
+
+
+@pytest.mark.parametrize("variant", ["lora", "dora", "rslora"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_same_parameters_are_trained_as_with_peft_itself(variant, precision):
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=RANK,
+        target_modules="all-linear",
+        use_dora=variant == "dora",
+        use_rslora=variant == "rslora",
+        task_type="CAUSAL_LM",
+    )
+    base = llama().build().to({"fp32": torch.float32, "bf16": torch.bfloat16}[precision])
+    expected = trained(get_peft_model(base, config))
+
+    ours = trained(build_model(llama(), mm.Recipe(lora=RANK, lora_variant=variant, precision=precision)))
+
+    facts = {name.removeprefix("base_model.model."): (p.shape, p.dtype) for name, p in expected.items()}
+    assert {name: (p.shape, p.dtype) for name, p in ours.items()} == facts
+
+
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        ("llama-3.2-1b", {"q_proj", "k_proj", "v_proj", "o_proj"}),
+        ("bert", {"query", "key", "value", "dense"}),
+        ("gpt2", {"c_attn", "c_proj"}),
+        ("t5-small", {"q", "k", "v", "o"}),
+    ],
+)
+def test_attention_is_adapted_whatever_its_layers_are_called(model, layers):
+    recipe = mm.Recipe(lora=RANK, lora_targets="attention")
+
+    names = trained(build_model(workload_of(mm.Request(model=model, small=True)), recipe))
+
+    adapted = [name.partition(".lora_")[0] for name in names if "lora_A" in name]
+    assert {name.rpartition(".")[2] for name in adapted} == layers
+    assert not any("mlp" in name or "intermediate" in name or "DenseRelu" in name for name in adapted)
+
+
+def test_only_the_named_layers_are_adapted():
+    model = build_model(llama(), mm.Recipe(lora=RANK, lora_targets="q_proj, v_proj"))
+
+    adapted = {name.partition(".lora_")[0].rpartition(".")[2] for name in trained(model)}
+    assert adapted == {"q_proj", "v_proj"}
+
+
+def test_a_layer_that_does_not_exist_is_answered_with_the_nearest():
+    with pytest.raises(
+        mm.UsageError, match=r"has no linear layer 'qproj': did you mean q_proj\? Its layers are "
+    ) as no:
+        build_model(llama(), mm.Recipe(lora=RANK, lora_targets="qproj"))
+
+    assert no.value.suggestions[0].change == {"lora_targets": "q_proj"}
+
+
+def test_a_model_without_attention_has_none_to_adapt():
+    with pytest.raises(mm.UsageError, match="TinyNet has no attention for LoRA to adapt; drop lora_targets="):
+        build_model(tiny(), mm.Recipe(lora=RANK, lora_targets="attention"))
+
+
+def test_dora_takes_more_than_lora_for_the_norms_of_its_weights():
+    plain, dora = (
+        predicted(llama(), mm.Recipe(lora=RANK, precision="bf16", lora_variant=variant)).measure(4)
+        for variant in ("lora", "dora")
+    )
+
+    assert dora.breakdown.optimizer_state_bytes > plain.breakdown.optimizer_state_bytes
+    assert dora.peak_allocated_bytes > plain.peak_allocated_bytes
 
 
 WITHOUT_PEFT = """

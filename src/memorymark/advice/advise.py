@@ -77,6 +77,6 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     return DoesNotFitError(
         f"none of the {len(inquiry.refused)} changes tried makes {name} fit {capacity}: even with {last.title} it "
         f"{last.why.removesuffix('.')}",
-        hint="take a larger GPU; 4-bit weights, as in QLoRA, are not supported yet",
+        hint="take a larger GPU",
         info=inquiry.info,
     )

@@ -17,9 +17,14 @@ FITTING = (
     ("half", "fused", "checkpointing", "in_backward"),
     ("half", "checkpointing", "adamw8bit"),
     ("half", "checkpointing", "adafactor"),
+    ("half", "bf16_weights", "checkpointing"),
+    ("half", "bf16_weights", "adamw8bit"),
+    ("half", "bf16_weights", "checkpointing", "adamw8bit"),
     ("lora",),
     ("lora", "half"),
     ("lora", "half", "checkpointing"),
+    ("lora", "half", "int8", "checkpointing"),
+    ("lora", "half", "nf4", "checkpointing"),
 )
 HALVES = ("bf16", "fp16")
 

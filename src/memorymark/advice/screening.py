@@ -20,7 +20,7 @@ from memorymark.errors import (
 )
 from memorymark.events import ignore
 from memorymark.probe.base import Probe
-from memorymark.question.changes import CHANGES, Facts, apply_all
+from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, Facts, apply_all
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
 from memorymark.results.option import Option
@@ -34,6 +34,8 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
+# After this many options that fit, larger changes are not tried: each takes two traces.
+MOST_FITTING = 5
 
 
 class Screening:
@@ -99,12 +101,14 @@ class Screening:
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self._facts):
             tried[changes] = False
-            must_run = "adamw8bit" in changes and self._inquiry.gpu is not None
+            must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
             if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
                 self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True
                 yield option
+                if sum(tried.values()) == MOST_FITTING:
+                    break
         # Shorter samples are the last resort, and an alternative if only one set of changes fits.
         if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]

@@ -18,7 +18,7 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe.base import OpenProbe, Probe
-from memorymark.question.changes import AMPERE, CHANGES, apply_all
+from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, apply_all
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -31,6 +31,7 @@ MOST_TRACES = 4
 # The option of a question that makes each change of the recipe.
 OPTIONS = (
     "precision",
+    "weights",
     "optimizer",
     "fused",
     "optimizer_variant",
@@ -143,7 +144,7 @@ class _Suggesting:
             return []
         possible = fitting_changes(self._today, self._facts)
         if self._question.request.target.gpu is None and importlib.util.find_spec("bitsandbytes") is None:
-            possible = [changes for changes in possible if "adamw8bit" not in changes]  # it could not run here
+            possible = [changes for changes in possible if NEED_BITSANDBYTES.isdisjoint(changes)]  # they could not run
         return [changes for changes in possible if self._least(changes) <= capacity_bytes]
 
     def _least(self, changes: tuple[str, ...]) -> float:

@@ -34,6 +34,7 @@ def script_for(advice: Advice, option: Option | None = None) -> str:
         warm_up_steps=WARM_UP_STEPS * chosen.accumulation_steps,
         steps=STEPS * chosen.accumulation_steps,
         request=_arguments(replace(request, small=advice.info.small), chosen.seq_len),
+        loaded_from=repr(getattr(request.entry, "huggingface_id", request.model)),
         code=pytorch_code(plan, torch_is_imported=True),
     )
 

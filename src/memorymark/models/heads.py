@@ -185,7 +185,7 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
     found = model_class(config, task)
     assert found is not None  # noqa: S101 - choose_task has checked
     config = copy.deepcopy(config)  # building may write into it
-    config.dtype = torch.float32
+    config.dtype = torch.get_default_dtype()  # that of the recipe's weights, whatever the config says
     if task.id in TELLS_PROBLEM_TYPE and getattr(config, "problem_type", None) is None:
         # The first step would change it, and a compiled model would then be compiled again.
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"

@@ -12,6 +12,7 @@ from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.configs import check_config, stand_in
+from memorymark.question.quantization import quantization_of
 from memorymark.question.request import Request
 from memorymark.suggestions import without
 from memorymark.training.workload import Batch, Workload
@@ -47,7 +48,7 @@ def look_early(request: Request) -> None:
     if request.name.kind == "factory":
         require_file(request)
     elif request.name.kind == "hub":
-        _facts(request)
+        quantization_of(_facts(request), request.entry.id, request.recipe)
 
 
 def published_config(request: Request) -> dict[str, Any] | None:
@@ -63,6 +64,7 @@ def has_stand_in(request: Request) -> bool:
 def _of_config(request: Request) -> Workload:
     name, entry = request.entry.id, request.name.entry
     facts = _facts(request)
+    quantization = quantization_of(facts, name, request.recipe)
     if request.small:
         facts = {**facts, **entry.small_config} if entry is not None else _stand_in(request, facts)
     config = (
@@ -97,6 +99,7 @@ def _of_config(request: Request) -> Workload:
         name=name,
         sample=shape.describe(task, config),
         sample_sizes=shape.sizes(task),
+        quantization=quantization,
     )
 
 

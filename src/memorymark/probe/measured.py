@@ -189,6 +189,14 @@ class MeasuredProbe:
                 given=self._recipe.lora,
                 proposals=[without("lora", usual=0)],
             )
+        if self._recipe.weights != "auto":
+            raise UsageError(
+                Message("your own module keeps the types of its weights; cast them yourself and drop {weights}."),
+                code="not_applicable",
+                field="weights",
+                given=self._recipe.weights,
+                proposals=[without("weights", usual="auto")],
+            )
         model, device = workload.build(), self._device.torch_device
         optimizers = own_optimizers(workload.optimizer, model) if workload.optimizer else []
         stack.enter_context(unharmed(model, optimizers, runs_on=device))

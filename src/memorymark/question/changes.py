@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.question.recipe import FUSED_OPTIMIZERS, Recipe
+from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Recipe
 from memorymark.question.request import Request
 
-LORA_RANK = 16
+# Changes that run only where bitsandbytes is installed.
+NEED_BITSANDBYTES = frozenset({"adamw8bit", "int8", "nf4"})
 # The first compute capability with TF32 and bf16.
 AMPERE = (8, 0)
 
@@ -105,8 +106,23 @@ def _in_backward(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     return {"optimizer_in_backward": True} if saves and allowed else None
 
 
+def _bf16_weights(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    knows_it = facts.capability is None or facts.capability >= AMPERE
+    is_new = recipe.weights in ("auto", "fp32") and not recipe.lora and recipe.precision != "fp16"
+    return {"weights": "bf16", "tf32": False} if knows_it and is_new else None
+
+
+def _quantized(weights: str) -> Callable[[Recipe, Facts], dict[str, Any] | None]:
+    def applied(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+        is_new = recipe.weights not in QUANTIZED and not facts.own_optimizer
+        return {"weights": weights, "lora": recipe.lora or LORA_RANK} if is_new else None
+
+    return applied
+
+
 def _lora(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
-    return {"lora": LORA_RANK} if not recipe.lora and not facts.own_optimizer else None
+    is_new = not recipe.lora and not facts.own_optimizer
+    return {"lora": LORA_RANK, "weights": "auto"} if is_new else None
 
 
 CHANGES: dict[str, Change] = {
@@ -196,11 +212,35 @@ CHANGES: dict[str, Change] = {
             _adafactor,
         ),
         Change(
+            "bf16_weights",
+            "bf16 weights",
+            "Weights, gradients and optimizer state keep 8 bits of precision, so updates below about 1/256 of a weight "
+            "are rounded away. Compare the loss of a short run, and use a larger learning rate if it stalls.",
+            2,
+            _bf16_weights,
+        ),
+        Change(
             "lora",
             f"LoRA rank {LORA_RANK}",
             "Only small adapters are trained and the weights are frozen, so the model can learn less.",
             3,
             _lora,
+        ),
+        Change(
+            "int8",
+            "8-bit frozen weights",
+            "Frozen weights are rounded to 8 bits (LLM.int8), which rarely hurts, and steps take longer. Needs "
+            "bitsandbytes.",
+            3,
+            _quantized("int8"),
+        ),
+        Change(
+            "nf4",
+            "4-bit frozen weights (QLoRA)",
+            "Frozen weights are rounded to 4 bits, so the model starts slightly worse, and every product dequantizes "
+            "them first. Needs bitsandbytes.",
+            3,
+            _quantized("nf4"),
         ),
         Change(
             "shorter",

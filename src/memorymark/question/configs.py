@@ -19,7 +19,7 @@ MAGIC = {
     b"GGUF": "a GGUF file",
     b"\x89HDF": "an HDF5 file",
 }
-# Fields about how to build a model, not what to build; weights are fp32 here, and the recipe sets the precision.
+# Fields about how to build a model, not what to build; the recipe sets types, and `quantization.py` reads its field.
 LEFT_OUT = {
     "_attn_implementation",
     "_attn_implementation_internal",

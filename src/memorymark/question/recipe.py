@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from operator import not_
 from typing import Any, Literal, get_args
 
 from memorymark.checks.choices import Choice
-from memorymark.question.limits import NO_LIMIT
-from memorymark.question.options import group, option, settle_options, unusual
+from memorymark.errors import UsageError
+from memorymark.messages import Message
+from memorymark.messages import Option as Named
+from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
+from memorymark.question.options import group, option, options_of, settle_options, unusual
+from memorymark.suggestions import Proposal, without
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
@@ -16,6 +21,8 @@ OptimizerVariant = Literal["auto", "foreach", "forloop"]
 Attention = Literal["auto", "eager", "sdpa"]
 Loss = Literal["model", "mean"]
 AllocatorKind = Literal["default", "expandable"]
+Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
+LoraVariant = Literal["lora", "dora", "rslora"]
 
 PRECISION = Choice(
     "precision",
@@ -24,6 +31,17 @@ PRECISION = Choice(
         **dict.fromkeys(("float32", "float", "f32", "single", "full", "32-true"), "fp32"),
         **dict.fromkeys(("bfloat16", "bfloat", "brain float 16", "bf16-mixed"), "bf16"),
         **dict.fromkeys(("float16", "half", "f16", "16-mixed", "fp16-mixed"), "fp16"),
+    },
+)
+WEIGHTS = Choice(
+    "weights",
+    get_args(Weights),
+    {
+        **dict.fromkeys(("float32", "float", "f32"), "fp32"),
+        **dict.fromkeys(("bfloat16", "bf16-true"), "bf16"),
+        **dict.fromkeys(("float16", "half", "f16", "16-true"), "fp16"),
+        **dict.fromkeys(("8bit", "8-bit", "llm.int8", "load_in_8bit"), "int8"),
+        **dict.fromkeys(("4bit", "4-bit", "qlora", "load_in_4bit"), "nf4"),
     },
 )
 OPTIMIZER = Choice(
@@ -49,6 +67,7 @@ ATTENTION = Choice(
     {"default": "auto", "scaled_dot_product_attention": "sdpa", "scaled_dot_product": "sdpa"},
 )
 LOSS = Choice("loss", get_args(Loss))
+LORA_VARIANT = Choice("lora_variant", get_args(LoraVariant), {"use_dora": "dora", "use_rslora": "rslora"})
 ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
@@ -64,8 +83,15 @@ OPTIMIZER_NAMES = {
     "paged-adamw8bit": "paged 8-bit AdamW",
     "none": "no optimizer",
 }
-# The least bytes of optimizer state per parameter on the GPU. Muon keeps twice as much of what AdamW updates.
-STATE_BYTES = {"adamw": 8, "adam": 8, "sgd": 4, "lion": 4, "muon": 4, "adamw8bit": 2}
+# The least number of tensors of a weight's type that the optimizer keeps for it on the GPU. The 8-bit one keeps two
+# bytes whatever the type; Muon keeps twice as much of what AdamW updates.
+STATES = {"adamw": 2, "adam": 2, "sgd": 1, "lion": 1, "muon": 1}
+EIGHT_BIT_STATE_BYTES = 2
+WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "int8": 1.0, "nf4": 0.5}
+QUANTIZED = ("int8", "nf4")
+ALL_LINEAR, ATTENTION_ONLY = "all-linear", "attention"
+LORA_RANK = 16
+LAYER_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*", re.ASCII)
 
 
 @group("recipe")
@@ -82,6 +108,13 @@ class Recipe:
         "Autocast precision.",
         choices=PRECISION,
         labels={"fp32": "Full", "bf16": "Mixed", "fp16": "Mixed"},
+    )
+    weights: Weights = option(
+        "auto",
+        "The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.",
+        choices=WEIGHTS,
+        labels={"auto": "Default", "fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "int8": "8-bit", "nf4": "4-bit"},
+        rare=True,
     )
     optimizer: Optimizer = option("adamw", "Optimizer.", choices=OPTIMIZER, labels=OPTIMIZER_NAMES)
     fused: bool = option(
@@ -120,6 +153,24 @@ class Recipe:
         minimum=0,
         maximum=NO_LIMIT,
         words=lambda rank: f"LoRA rank {rank}",
+    )
+    lora_targets: str = option(
+        ALL_LINEAR,
+        "The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.",
+        title="LoRA targets",
+        rare=True,
+        metavar="NAMES",
+        longest=LONGEST_NAME,
+        words=lambda names: f"adapters on {names.replace(',', ', ')}",
+    )
+    lora_variant: LoraVariant = option(
+        "lora",
+        "The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.",
+        title="LoRA variant",
+        choices=LORA_VARIANT,
+        labels={"lora": "LoRA", "dora": "DoRA", "rslora": "rsLoRA"},
+        rare=True,
+        words=lambda name: {"dora": "DoRA", "rslora": "rsLoRA"}[name],
     )
     gradient_checkpointing: bool = option(
         False,
@@ -191,13 +242,29 @@ class Recipe:
 
     def __post_init__(self) -> None:
         settle_options(self)
+        object.__setattr__(self, "lora_targets", ",".join(target_names(self.lora_targets)))
+        self._check_weights()
+        self._check_adapters()
+
+    @property
+    def half_precision(self) -> bool:
+        """Whether it computes in 16 bits."""
+        return self.precision in ("bf16", "fp16")
+
+    @property
+    def trains_half_weights(self) -> bool:
+        """Whether weights are trained in 16 bits, and with them gradients and optimizer state."""
+        return self.weights in ("bf16", "fp16") and not self.lora
 
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
+        kept = self.weights if self.weights != "auto" else self.precision if self.lora else "fp32"
+        weight = WEIGHT_BYTES[kept]
         if self.lora:
-            return parameters * (2 if self.precision in ("bf16", "fp16") else 4)
-        gradients = 0 if self.optimizer_in_backward else 4
-        return parameters * (4 + gradients + STATE_BYTES.get(self.optimizer, 0))
+            return int(parameters * weight)
+        gradient = 0.0 if self.optimizer_in_backward else weight
+        state = EIGHT_BIT_STATE_BYTES if self.optimizer == "adamw8bit" else STATES.get(self.optimizer, 0) * weight
+        return int(parameters * (weight + gradient + state))
 
     def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """Describes the recipe in a few words, without defaults: ``bf16, AdamW, checkpointing``.
@@ -212,11 +279,81 @@ class Recipe:
 
     def _precision_words(self, weights_dtype: str) -> list[str]:
         """Autocast keeps weights in fp32 and LoRA converts frozen ones; a caller's own model may use other types."""
-        if self.lora or weights_dtype in ("", "fp32"):
+        if self.weights != "auto":
+            return [f"{self.weights} weights", *([f"{self.precision} autocast"] if self.half_precision else [])]
+        if weights_dtype in ("", "fp32") or (self.lora and weights_dtype not in QUANTIZED):
             return [self.precision]
         autocast = [f"{self.precision} autocast"] if self.precision not in ("fp32", weights_dtype) else []
         return [f"{weights_dtype} weights", *autocast]
 
+    def _check_weights(self) -> None:
+        """Raises on a type that weights cannot be trained in."""
+        if self.weights in QUANTIZED and not self.lora:
+            raise self._no_weights(
+                Message(
+                    "{weights:{given}} freezes the weights, so it needs adapters; add {lora:{rank}}.",
+                    given=self.weights,
+                    rank=LORA_RANK,
+                ),
+                Proposal(f"LoRA rank {LORA_RANK}", {"lora": LORA_RANK}),
+            )
+        if self.weights in ("bf16", "fp16") and self.half_precision and self.weights != self.precision:
+            raise self._no_weights(
+                Message(
+                    "{weights:{given}} and {precision:{other}} are two 16-bit types; use one for both.",
+                    given=self.weights,
+                    other=self.precision,
+                ),
+                Proposal(f"{self.precision} weights", {"weights": self.precision}),
+            )
+        if self.precision == "fp16" and self.trains_half_weights:
+            raise self._no_weights(
+                Message(
+                    "{precision:fp16} scales the loss, and torch refuses to unscale the gradients of {weights:fp16}; "
+                    "drop one of them, or use bf16."
+                )
+            )
+
+    def _no_weights(self, what: Message, *proposals: Proposal) -> UsageError:
+        return UsageError(
+            what,
+            code="conflict",
+            field="weights",
+            given=self.weights,
+            proposals=[*proposals, without("weights", usual="auto")],
+        )
+
+    def _check_adapters(self) -> None:
+        """Raises on options of adapters if there are none."""
+        for name in ("lora_targets", "lora_variant"):
+            declared = options_of(self)[name]
+            given = declared.value_of(self)
+            if given != declared.default and not self.lora:
+                raise UsageError(
+                    Message(
+                        "{option} is for adapters; add {lora:{rank}}, or drop it.", option=Named(name), rank=LORA_RANK
+                    ),
+                    code="not_applicable",
+                    field=name,
+                    given=given,
+                    proposals=[Proposal(f"LoRA rank {LORA_RANK}", {"lora": LORA_RANK})],
+                )
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the recipe in JSON types."""
         return asdict(self)
+
+
+def target_names(targets: str) -> list[str]:
+    """Returns the names in a list of LoRA targets; raises on one that cannot be a layer's."""
+    names = [name.strip() for name in targets.split(",")]
+    for name in names:
+        if not LAYER_NAME.fullmatch(name):
+            raise UsageError(
+                Message("{lora_targets} must be all-linear, attention or names of layers, not {given!r}.", given=name),
+                code="malformed",
+                field="lora_targets",
+                given=targets,
+                proposals=[without("lora_targets", usual=ALL_LINEAR)],
+            )
+    return list(dict.fromkeys(names))

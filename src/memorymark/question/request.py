@@ -14,6 +14,7 @@ from memorymark.question.configs import LARGEST_CONFIG_BYTES, check_config, read
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.model_names import ModelName, check_revision, read_name
 from memorymark.question.options import group, option, options_of, settle_options
+from memorymark.question.quantization import quantization_of
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
 from memorymark.units import KIB
@@ -143,6 +144,7 @@ class Request:
             check_config(self.config, self.model or "the config", may_run_code=self.trust_remote_code)
             if not self.model:
                 object.__setattr__(self, "model", name_of_config(self.config))
+            quantization_of(self.config, self.entry.id, self.recipe)  # raises if it cannot be trained
 
     def _check_sample(self) -> None:
         """Raises on sizes and options that cannot apply; others are checked once the config is known."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from memorymark.catalog.tasks import TELLS_PROBLEM_TYPE
+from memorymark.catalog.tasks import TASKS, TELLS_PROBLEM_TYPE
 from memorymark.documents import Record
-from memorymark.question.recipe import Recipe
+from memorymark.question.recipe import QUANTIZED, Recipe, target_names
 from memorymark.question.request import OwnRequest, Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.templating import python_code
@@ -32,6 +32,7 @@ PEFT_TASKS = {
     "question-answering": "QUESTION_ANS",
 }
 HALF = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
+WEIGHTS = {**HALF, "fp32": "torch.float32"}
 TEMPLATES = "memorymark.results"
 
 
@@ -41,7 +42,8 @@ class Code(Record):
 
     The user must define: ``model``, a module whose output has a ``loss``; ``make_loader``, a function from a batch
     size to a data loader of dictionaries; ``dataset`` for the Trainer; and ``LEARNING_RATE``. If the loss or the
-    optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``.
+    optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``. Quantized weights are
+    loaded from ``MODEL``, a name on Hugging Face or a folder, in place of ``model``.
     """
 
     pytorch: str
@@ -81,6 +83,8 @@ class Plan:
         is_own = isinstance(request, OwnRequest) or request.name.kind in ("factory", "timm")
         entry = None if is_own else request.name.entry
         task = None if is_own else request.task or (entry.task if entry is not None else None)
+        if recipe.lora and recipe.weights == "auto" and info.weights_dtype in QUANTIZED:  # as its config says
+            recipe = replace(recipe, weights=info.weights_dtype)  # type: ignore[arg-type]
         return cls(
             recipe=recipe,
             batch_size=batch_size,
@@ -128,6 +132,43 @@ class Plan:
     def half_dtype(self) -> str | None:
         """The full name of the 16-bit type that the recipe computes in, or ``None``."""
         return HALF.get(self.recipe.precision)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether frozen weights are loaded in 8 or 4 bits."""
+        return self.recipe.weights in QUANTIZED
+
+    @property
+    def weights_dtype(self) -> str | None:
+        """The full name of the type that the model is cast to, or ``None``."""
+        if self.recipe.weights == "auto":
+            return self.half_dtype if self.recipe.lora else None
+        return WEIGHTS.get(self.recipe.weights)
+
+    @property
+    def keeps_half_weights(self) -> bool:
+        """Whether the weights beside the adapters are in 16 bits, those of a new head too."""
+        return self.weights_dtype in HALF.values()
+
+    @property
+    def casts_inputs(self) -> bool:
+        """Whether inputs must be cast to the type of the weights, because no autocast does it."""
+        return self.half_dtype is None and self.recipe.weights in HALF
+
+    @property
+    def lightning_type(self) -> str:
+        """Lightning's name of the type that is computed in without autocast."""
+        return {"bf16": "bf16-true", "fp16": "16-true"}.get(self.recipe.weights, "32-true")
+
+    @property
+    def auto_class(self) -> str:
+        """The class of transformers that loads the model."""
+        return TASKS[self.task].auto_class if self.task else "AutoModelForCausalLM"
+
+    @property
+    def lora_names(self) -> list[str]:
+        """The names of the layers that get adapters."""
+        return target_names(self.recipe.lora_targets)
 
     @property
     def scales_loss(self) -> bool:

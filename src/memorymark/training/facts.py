@@ -10,7 +10,9 @@ from torch import nn
 
 from memorymark.training.bits_and_bytes import paged_state_bytes
 from memorymark.training.blame import blaming
-from memorymark.training.step import TrainingStep, weights_dtype
+from memorymark.training.building import weights_dtype
+from memorymark.training.step import TrainingStep
+from memorymark.training.weights import count_weights
 from memorymark.training.workload import Workload, tensors_of
 
 
@@ -33,7 +35,7 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
     """Returns the facts of a step that was built but has not run."""
     parameters, workload = list(step.model.parameters()), step.workload
     return TrainingFacts(
-        parameters=sum(p.numel() for p in parameters),
+        parameters=sum(map(count_weights, parameters)),
         trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),
         weights_dtype=weights_dtype(step.model),
         optimizer=step.own_optimizer,

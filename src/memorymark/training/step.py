@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -19,14 +18,14 @@ from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
-from memorymark.training.adapters import add_adapters, frozen_weights_as_loaded
 from memorymark.training.blame import blaming
+from memorymark.training.building import build_on
 from memorymark.training.optimizers import name_of, optimizers_of, updated_in_backward
+from memorymark.training.quantizing import scales_of
+from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
 OnPhase = Callable[[Phase], None]
-AUTOCAST_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-SHORT_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
 _has_compiled = False
 
 
@@ -95,9 +94,10 @@ class TrainingStep:
         return " + ".join(type(one).__name__ for one in self.optimizers) if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
-        """Parameters and buffers."""
+        """Parameters, buffers and the scales of quantized weights."""
         yield from self.model.parameters()
         yield from self.model.buffers()
+        yield from scales_of(self.model)
 
     def gradients(self) -> Iterator[Tensor]:
         """Yields the existing gradients, sparse ones as their indices and values."""
@@ -158,7 +158,13 @@ class TrainingStep:
         self._require_more(batch_size, batch)
         if self._arrived is not None:
             batch = tree_map_only(Tensor, self._arrived, batch)
+        if self.recipe.weights in ("bf16", "fp16") and not self.recipe.half_precision:
+            batch = tree_map_only(Tensor, self._as_weights, batch)
         return tree_map_only(Tensor, _channels_last, batch) if self.recipe.channels_last else batch
+
+    def _as_weights(self, tensor: Tensor) -> Tensor:
+        """Casts inputs to the type of the weights, which nothing else does without autocast."""
+        return tensor.to(DTYPES[self.recipe.weights]) if tensor.is_floating_point() else tensor
 
     def _require_more(self, batch_size: int, batch: Batch) -> None:
         """Refuses batches that stop growing, as slices at the end of a data set do: any size would seem to fit."""
@@ -182,8 +188,9 @@ class TrainingStep:
             return _own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        dtype = AUTOCAST_DTYPES.get(self.recipe.precision)
-        return nullcontext() if dtype is None else torch.autocast(self.device.type, dtype)
+        if not self.recipe.half_precision:
+            return nullcontext()
+        return torch.autocast(self.device.type, DTYPES[self.recipe.precision])
 
 
 def _whole(tensor: Tensor) -> Tensor:
@@ -285,42 +292,6 @@ def compiled(model: nn.Module) -> Callable[..., Any]:
         torch.compiler.reset()
     _has_compiled = True
     return torch.compile(model)
-
-
-def build_model(workload: Workload, recipe: Recipe) -> nn.Module:
-    """Builds the model on torch's default device, with adapters if the recipe trains those."""
-    with frozen_weights_as_loaded(recipe), blaming("build="):
-        model = workload.build()
-    if not isinstance(model, nn.Module):
-        raise UsageError(
-            f"build= returned {_kind(model)}, not a torch.nn.Module; return the model.", code="bad_workload"
-        )
-    return add_adapters(model, recipe) if recipe.lora else model
-
-
-def weights_dtype(model: nn.Module) -> str:
-    """Returns the type of the weights, or of most of them if they differ; empty if there are none."""
-    counts: Counter[torch.dtype] = Counter()
-    for parameter in model.parameters():
-        counts[parameter.dtype] += parameter.numel()
-    if not counts:
-        return ""
-    dtype = counts.most_common(1)[0][0]
-    return SHORT_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
-
-
-def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Module:
-    """Builds the model fast on the device, and lays it out in memory as ``model.to(device)`` does.
-
-    Initializing random weights takes seconds on a CPU and no time on a GPU, but there it leaves gaps between them that
-    a model built on the CPU and moved does not have. So the model is moved through the host once.
-    """
-    with device:
-        model = build_model(workload, recipe)
-    if device.type == "cuda":
-        model = model.cpu()
-        torch.cuda.empty_cache()
-    return model.to(device)
 
 
 def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:

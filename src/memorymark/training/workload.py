@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.checks.types import shown
 from memorymark.errors import UsageError
+from memorymark.question.quantization import Quantization
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +29,8 @@ class Workload:
     ``loss(model, batch)`` runs the forward pass and returns the loss; without it the model's own ``.loss`` is used.
     ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
     ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
-    ``{"tokens": 128}``, if a caller may change it.
+    ``{"tokens": 128}``, if a caller may change it. ``quantization`` says how the weights are published, if they are
+    quantized.
     """
 
     build: Callable[[], nn.Module]
@@ -40,6 +42,7 @@ class Workload:
     )
     sample: str = field(default="", kw_only=True)
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
+    quantization: Quantization | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, takes in TAKES.items():

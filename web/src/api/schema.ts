@@ -955,7 +955,8 @@ export interface components {
          *
          *     The user must define: ``model``, a module whose output has a ``loss``; ``make_loader``, a function from a batch
          *     size to a data loader of dictionaries; ``dataset`` for the Trainer; and ``LEARNING_RATE``. If the loss or the
-         *     optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``.
+         *     optimizer is the user's own, also ``loss_of(model, batch)`` and ``make_optimizer(model)``. Quantized weights are
+         *     loaded from ``MODEL``, a name on Hugging Face or a folder, in place of ``model``.
          */
         Code: {
             /** Pytorch */
@@ -1088,6 +1089,12 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @default adamw
              * @enum {string}
@@ -1114,6 +1121,17 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @default false
@@ -1226,11 +1244,14 @@ export interface components {
             /**
              * @default {
              *       "precision": "fp32",
+             *       "weights": "auto",
              *       "optimizer": "adamw",
              *       "fused": false,
              *       "optimizer_variant": "auto",
              *       "optimizer_in_backward": false,
              *       "lora": 0,
+             *       "lora_targets": "all-linear",
+             *       "lora_variant": "lora",
              *       "gradient_checkpointing": false,
              *       "compile": false,
              *       "attention": "auto",
@@ -1517,6 +1538,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -1548,6 +1576,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.
@@ -2088,6 +2129,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -2119,6 +2167,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.
@@ -2815,6 +2876,13 @@ export interface components {
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
+             * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
+             * @default auto
+             * @enum {string}
+             */
+            weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
+            /**
              * Optimizer
              * @description Optimizer.
              * @default adamw
@@ -2846,6 +2914,19 @@ export interface components {
              * @default 0
              */
             lora: number;
+            /**
+             * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
+             * @default all-linear
+             */
+            lora_targets: string;
+            /**
+             * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
+             * @default lora
+             * @enum {string}
+             */
+            lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
              * @description Recompute activations in the backward pass: less memory, more time.

@@ -161,6 +161,8 @@ def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Wor
     traffic_seconds = (written if name in WRITE_ONLY else read + written) / gpu.bytes_per_second
     if name in MATRIX_PRODUCTS:
         return _product(op, gpu, traffic_seconds, tf32=tf32)
+    if name == "int8_product":
+        return _int8_product(op, gpu, traffic_seconds)
     if name in ("convolution", "convolution_backward"):
         return convolution_time.work_of(op, gpu, peak_bytes)
     if name in ("native_batch_norm", "native_batch_norm_backward"):
@@ -187,6 +189,13 @@ def _product(op: Operation, gpu: GpuEntry, traffic_seconds: float, *, tf32: bool
     if tf32 and gpu.tf32_flops > gpu.fp32_flops:
         return Work("tensor-core product", flops / gpu.tf32_flops, traffic_seconds)
     return Work("fp32 product", flops / gpu.fp32_flops, traffic_seconds)
+
+
+def _int8_product(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
+    """Assumes the rate of fp16: datasheets promise twice that, and LLM.int8 was never seen to reach it."""
+    rows, weight = op.inputs
+    flops = 2.0 * rows.numel * weight.shape[0]
+    return Work("tensor-core product", flops / gpu.half_flops, traffic_seconds)
 
 
 def _row(matrix: TensorFacts) -> int:

@@ -63,7 +63,11 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
     """Makes fake tensors use the operators of a GPU with this compute capability inside the context."""
     library = torch.library.Library("aten", "IMPL")
     cache = _WeightCache()
-    clear_autocast_cache = torch.clear_autocast_cache
+    clear_autocast_cache, is_autocast_enabled = torch.clear_autocast_cache, torch.is_autocast_enabled
+
+    def is_enabled(device_type: str = "cpu") -> bool:
+        """Without an argument, a model asks about CUDA; peft does."""
+        return is_autocast_enabled(device_type)
 
     def clear_both() -> None:
         cache.clear()
@@ -74,9 +78,10 @@ def cuda_choices(capability: tuple[int, int]) -> Iterator[None]:
             warnings.simplefilter("ignore")  # torch warns that kernels are replaced, as intended
             _register(library, capability, cache)
         torch.clear_autocast_cache = clear_both  # autocast calls it by this name when its outermost region ends
+        torch.is_autocast_enabled = is_enabled
         yield
     finally:
-        torch.clear_autocast_cache = clear_autocast_cache
+        torch.clear_autocast_cache, torch.is_autocast_enabled = clear_autocast_cache, is_autocast_enabled
         library._destroy()
 
 

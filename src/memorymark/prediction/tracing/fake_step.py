@@ -29,8 +29,9 @@ from memorymark.prediction.tracing.program import Program, merge
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
+from memorymark.training.building import build_model
 from memorymark.training.facts import TrainingFacts, facts_of
-from memorymark.training.step import TrainingStep, build_model, prepare_model, runs_compiled_code
+from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.workload import Workload
 
 # Small, so that computing values is cheap; not 1, which models and kernels may treat as a special case.
@@ -117,9 +118,9 @@ def _build(workload: Workload, recipe: Recipe) -> nn.Module:
     """Builds the model on the meta device, where it takes no memory; if that fails, for real."""
     try:
         with torch.device("meta"):
-            return build_model(workload, recipe)
+            return build_model(workload, recipe, to_trace=True)
     except (NotImplementedError, RuntimeError):  # it reads its own values while it is built
-        return build_model(workload, recipe)
+        return build_model(workload, recipe, to_trace=True)
 
 
 def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:

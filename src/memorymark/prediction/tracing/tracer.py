@@ -21,7 +21,9 @@ from memorymark.errors import CannotPredictError
 from memorymark.prediction.tracing.cuda_recurrent import SHAPE_RULES
 from memorymark.prediction.tracing.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
 from memorymark.prediction.tracing.values import is_random, is_uniform, keep_values, known, run_on_values
+from memorymark.training import quantized_layers
 
+TRACED = ("aten", "prims", quantized_layers.NAMESPACE)
 _ASKS_FOR_A_VALUE = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.item.default,
@@ -81,7 +83,7 @@ class Tracer(TorchDispatchMode):
         if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
             return args[0].device  # asked for several times by each operation
         kwargs = kwargs or {}
-        if func.namespace not in ("aten", "prims"):
+        if func.namespace not in TRACED:
             return func(*args, **kwargs)
         inputs = _tensors((args, kwargs))
         if func in _ASKS_FOR_A_VALUE:
