@@ -42,8 +42,8 @@ class RecipeOptions(TypedDict, total=False):
     """Batches per optimizer step."""
     eval_mode: bool
     """Train in evaluation mode: dropout off, as in the published table."""
-    loss: Literal["model", "mean"]
-    """The model's own loss, or the mean of its logits."""
+    loss: Literal["model", "mean", "chunked"]
+    """The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits."""
     allocator: Literal["default", "expandable"]
     """How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
 

@@ -34,7 +34,7 @@ def workload_of(request: Request) -> Workload:
             given=True,
             proposals=[without("small")],
         )
-    if request.recipe.loss == "mean" and kind in ("factory", "timm"):
+    if request.recipe.loss != "model" and kind in ("factory", "timm"):
         raise _no_logits(request)
     if kind == "factory":
         return factory_workload(request)
@@ -88,6 +88,8 @@ def _of_config(request: Request) -> Workload:
 
     if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering"):
         raise _no_logits(request)
+    if request.recipe.loss == "chunked":
+        _require_chunks(request, config, task)
 
     def build() -> nn.Module:
         return heads.build(config, task, name, tied=facts.get("tie_word_embeddings"))
@@ -95,7 +97,7 @@ def _of_config(request: Request) -> Workload:
     return Workload(
         build=build,
         batch=batches.make_batch(config, task, heads.forward_arguments(found), shape, name),
-        loss=_contrastive_loss if task.id == "contrastive" else None,
+        loss=_loss(request, task),
         name=name,
         sample=shape.describe(task, config),
         sample_sizes=shape.sizes(task),
@@ -108,13 +110,38 @@ def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
     return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
 
 
+def _loss(request: Request, task: Task) -> Callable[[Callable[..., Any], Batch], Tensor] | None:
+    if request.recipe.loss == "chunked":
+        from memorymark.training.chunked_loss import chunked_loss
+
+        return chunked_loss
+    return _contrastive_loss if task.id == "contrastive" else None
+
+
+def _require_chunks(request: Request, config: Any, task: Task) -> None:
+    """Refuses a loss in chunks where there are no logits to spare, or where it would not be the model's own."""
+    from memorymark.training.chunked_loss import rescales_logits
+
+    if task.id != "causal-lm":
+        raise _not_this_loss(request, "is for causal language models, and {model} is trained for another task")
+    if rescales_logits(config):
+        raise _not_this_loss(request, "cannot be used with {model}, which rescales its logits")
+    if request.recipe.compile:
+        raise _not_this_loss(request, "runs outside the model that {compile} compiles")
+
+
 def _no_logits(request: Request) -> UsageError:
+    return _not_this_loss(request, "needs logits, and {model} returns none")
+
+
+def _not_this_loss(request: Request, why: str) -> UsageError:
+    loss = request.recipe.loss
     return UsageError(
-        Message("{loss:mean} needs logits, and {model} returns none", model=request.entry.id),
+        Message(f"{{loss:{loss}}} {why}", model=request.entry.id),
         hint="drop it",
         code="not_applicable",
         field="loss",
-        given="mean",
+        given=loss,
         proposals=[without("loss", usual="model")],
     )
 

@@ -51,6 +51,9 @@ TOKENS = ("_token_id", "_token_index")
 # Fields that count parts of a model. Counts above MOST_PARTS would keep a worker busy and fill its memory.
 COUNTS = re.compile(r"(.*_)?(layers?|blocks?|stages?|experts?|heads?|depths?)")
 MOST_PARTS = 20_000
+# What families call the number of experts of a layer, and how many of them a token uses.
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+ACTIVE_EXPERTS = ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk")
 FAMILY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 LABELS = ("num_labels", "num_classes")
 MOST_LABELS = 1_000_000
@@ -122,6 +125,7 @@ def check_config(config: Any, name: str, *, may_run_code: bool = False) -> None:
     if size > LARGEST_CONFIG_BYTES:
         raise too_large_config("the config")
     _check_numbers(config)
+    _check_experts(config)
     family = config.get("model_type")
     if isinstance(family, str) and not FAMILY.fullmatch(family):
         raise _no_config("the config's model_type is not a valid name; give one such as bert.")
@@ -150,6 +154,16 @@ def _check_numbers(value: Any, key: str = "") -> None:
         most = MOST_LABELS if key in LABELS else MOST_PARTS if COUNTS.fullmatch(key) else LARGEST_NUMBER
         if abs(value) > most:
             raise _no_config(f"{key[:100]!r} of the config is larger than in any model; give at most {most}.")
+
+
+def _check_experts(config: dict[str, Any]) -> None:
+    """Raises if a token would use more experts than a layer has."""
+    for part in (config, *(value for value in config.values() if isinstance(value, dict))):
+        counts = [part[name] for name in EXPERTS if isinstance(part.get(name), int)]
+        for name in ACTIVE_EXPERTS:
+            active = part.get(name)
+            if counts and isinstance(active, int) and active > max(counts):
+                raise _no_config(f"the config's {name} is {active}, more than its {max(counts)} experts; give fewer.")
 
 
 def what_to_build(config: dict[str, Any]) -> dict[str, Any]:

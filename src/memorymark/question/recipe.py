@@ -19,7 +19,7 @@ Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
 OptimizerVariant = Literal["auto", "foreach", "forloop"]
 Attention = Literal["auto", "eager", "sdpa"]
-Loss = Literal["model", "mean"]
+Loss = Literal["model", "mean", "chunked"]
 AllocatorKind = Literal["default", "expandable"]
 Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 LoraVariant = Literal["lora", "dora", "rslora"]
@@ -66,7 +66,8 @@ ATTENTION = Choice(
     get_args(Attention),
     {"default": "auto", "scaled_dot_product_attention": "sdpa", "scaled_dot_product": "sdpa"},
 )
-LOSS = Choice("loss", get_args(Loss))
+LOSS = Choice("loss", get_args(Loss), dict.fromkeys(("liger", "fused_linear_cross_entropy"), "chunked"))
+LOSS_WORDS = {"mean": "mean of the logits as loss", "chunked": "chunked loss"}
 LORA_VARIANT = Choice("lora_variant", get_args(LoraVariant), {"use_dora": "dora", "use_rslora": "rslora"})
 ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
@@ -225,11 +226,11 @@ class Recipe:
     )
     loss: Loss = option(
         "model",
-        "The model's own loss, or the mean of its logits.",
+        "The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.",
         choices=LOSS,
-        labels={"model": "Its own", "mean": "Mean of logits"},
+        labels={"model": "Its own", "mean": "Mean of logits", "chunked": "Chunked"},
         rare=True,
-        words=lambda _: "mean of the logits as loss",
+        words=LOSS_WORDS.__getitem__,
     )
     allocator: AllocatorKind = option(
         "default",

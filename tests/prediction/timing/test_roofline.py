@@ -30,6 +30,12 @@ def batched_product(batch, dtype=FP32):
     return operation("aten.bmm.default", [left, right], [result])
 
 
+def grouped_product(rows=4096, experts=1, dtype=BF16):
+    left, right = tensor(rows, 4096, dtype=dtype), tensor(experts, 4096, 4096, dtype=dtype)
+    offsets = tensor(experts, dtype=torch.int32)
+    return operation("aten._grouped_mm.default", [left, right, offsets], [tensor(rows, 4096, dtype=dtype)])
+
+
 def elementwise(rows, **facts):
     return operation("aten.mul.Tensor", [tensor(rows, 1024, **facts)] * 2, [tensor(rows, 1024, **facts)])
 
@@ -56,6 +62,7 @@ GROWING = {
     "product": lambda batch: product(rows=128 * batch),
     "bf16 product": lambda batch: product(rows=128 * batch, dtype=BF16),
     "batched product": batched_product,
+    "grouped product": lambda batch: grouped_product(rows=128 * batch, experts=8),
     "elementwise": lambda batch: elementwise(1024 * batch),
     "attention": attention,
     "bf16 attention": lambda batch: attention(batch, BF16, "flash"),
@@ -309,3 +316,19 @@ def test_kernels_take_about_as_long_as_an_h200_took():
     middle, most = quantiles(errors, n=20)[9], quantiles(errors, n=20)[17]
     assert middle < 0.15
     assert most < 0.6
+
+
+def test_a_grouped_product_of_one_group_takes_as_long_as_a_plain_one():
+    plain = device_seconds(product(dtype=BF16), H200, tf32=False)
+
+    assert device_seconds(grouped_product(), H200, tf32=False) == pytest.approx(plain, rel=1e-6)
+
+
+def test_the_gradient_of_grouped_weights_takes_as_long_as_the_product():
+    rows, experts = 8192, 8
+    left, right = tensor(4096, rows, dtype=BF16, contiguous=False), tensor(rows, 4096, dtype=BF16)
+    result = tensor(experts, 4096, 4096, dtype=BF16)
+    gradient = operation("aten._grouped_mm.default", [left, right, tensor(experts, dtype=torch.int32)], [result])
+
+    forward = device_seconds(grouped_product(rows, experts), H200, tf32=False)
+    assert device_seconds(gradient, H200, tf32=False) == pytest.approx(forward, rel=0.1)

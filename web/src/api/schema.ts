@@ -1173,7 +1173,7 @@ export interface components {
              * @default model
              * @enum {string}
              */
-            loss: "model" | "mean";
+            loss: "model" | "mean" | "chunked";
             /**
              * Allocator
              * @default default
@@ -1634,11 +1634,11 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss, or the mean of its logits.
+             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
              * @default model
              * @enum {string}
              */
-            loss: "model" | "mean";
+            loss: "model" | "mean" | "chunked";
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
@@ -2225,11 +2225,11 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss, or the mean of its logits.
+             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
              * @default model
              * @enum {string}
              */
-            loss: "model" | "mean";
+            loss: "model" | "mean" | "chunked";
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
@@ -2972,11 +2972,11 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss, or the mean of its logits.
+             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
              * @default model
              * @enum {string}
              */
-            loss: "model" | "mean";
+            loss: "model" | "mean" | "chunked";
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.

@@ -18,6 +18,7 @@ from memorymark.prediction.tracing import recurrent
 from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, Operation, TensorFacts
 from memorymark.prediction.tracing.program import Program
 
+GROUPED = "_grouped_mm"
 RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
 
 
@@ -177,8 +178,8 @@ def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Wor
 
 
 def _product(op: Operation, gpu: GpuEntry, traffic_seconds: float, *, tf32: bool) -> Work:
-    left, right = op.inputs[-2], op.inputs[-1]
-    flops = _product_flops(left, right, gpu)
+    left, right = op.inputs[:2] if op.base_name == GROUPED else op.inputs[-2:]
+    flops = _product_flops(op, left, right, gpu)
     if right.dtype in HALF:
         at_full_rate = flops / half_flops(gpu, right.dtype)
         if right.shape[-1] % ALIGNED or _row(left) % ALIGNED or _row(right) % ALIGNED:
@@ -203,15 +204,27 @@ def _row(matrix: TensorFacts) -> int:
     return matrix.shape[-1 if matrix.contiguous else -2]
 
 
-def _product_flops(left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
+def _product_flops(op: Operation, left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
     """Returns the operations of a matrix product, including those lost to a partly filled wave of tiles."""
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
     count = max(prod(left.shape[:-2]), 1)
+    if op.base_name == GROUPED:
+        count, rows, depth = _groups(op, rows, depth)
     tiles = max(count * -(-rows // TILE) * -(-columns // TILE), 1)
     if tiles < gpu.multiprocessors:  # few tiles with a long inner dimension are split along it
         tiles = min(tiles * max(depth // SPLIT_DEPTH, 1), gpu.multiprocessors)
     idle_factor = -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
     return 2.0 * count * _to_tiles(rows) * depth * _to_tiles(columns) * idle_factor
+
+
+def _groups(op: Operation, rows: int, depth: int) -> tuple[int, int, int]:
+    """Returns how many products a grouped one has, and the rows and the depth of each if all are equally large."""
+    left, right = op.inputs[:2]
+    if len(left.shape) == len(right.shape) == 2:  # the gradient of the weights: groups share out the inner dimension
+        count = op.outputs[0].shape[0]
+        return count, rows, -(-depth // count)
+    count = max(left.shape[0] if len(left.shape) == 3 else 1, right.shape[0] if len(right.shape) == 3 else 1)
+    return count, rows if len(left.shape) == 3 else -(-rows // count), depth
 
 
 def _to_tiles(size: int) -> int:

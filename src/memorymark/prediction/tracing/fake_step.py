@@ -42,7 +42,6 @@ TRACED_ACCUMULATION_STEPS = 2
 # Errors of fake tensors, and what they mean.
 ONLY_A_RUN = {
     "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
-    "Expected inputs of BF16 type": "the model multiplies many experts at once, which cannot be traced",
 }
 
 

@@ -14,7 +14,7 @@ from memorymark.devices.allocations import Owner, Phase
 
 GRADIENTS_MEET = "autograd.add"
 """The name given to the sum of two gradients of one tensor."""
-MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm"})
+MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_grouped_mm"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from memorymark.devices.allocations import Phase
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
-from memorymark.prediction.tracing.cuda_recurrent import SHAPE_RULES
 from memorymark.prediction.tracing.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
 from memorymark.prediction.tracing.values import is_random, is_uniform, keep_values, known, run_on_values
 from memorymark.training import quantized_layers
 
