@@ -52,8 +52,8 @@ format: .venv/ready ## Format the code
 	$(BIN)/ruff format .
 
 docs: .venv/ready ## Build the documentation into build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "build/site/index.html"
+	@# Not --quiet: warnings that it hides are not counted as errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 gpu-test: .venv/ready ## The tests that need a CUDA GPU
 	$(BIN)/pytest -m gpu
