@@ -16,6 +16,7 @@ from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = {
+    "accuracy-headline": accuracy.headline,
     "accuracy-summary": accuracy.summary,
     "accuracy-counts": accuracy.counts,
     "accuracy-by-pair": accuracy.by_pair,

@@ -53,6 +53,18 @@ def summary() -> str:
     return table(["number", "set", "compared", "median", "95th percentile", "worst", "the model had seen"], rows)
 
 
+def headline() -> str:
+    """The errors that matter most, in one paragraph."""
+    allocated, largest = errors("allocated"), errors("maxima")
+    fitted, held = (median(errors("seconds", held_back=held_back)) for held_back in (False, True))
+    return paragraph(
+        f"Over {len(pairs())} pairs of workload and recipe, peak allocated memory is off by",
+        f"{percent(median(allocated))} in the median and {percent(allocated[-1], 1)} at most, the largest batch by",
+        f"{percent(median(largest))} and {percent(largest[-1], 1)}, the time of a step by {percent(fitted, 0)} in the",
+        f"median, or {percent(held, 0)} for pairs that were held out. Measured on an NVIDIA H200; no other GPU has been measured yet.",
+    )
+
+
 def counts() -> str:
     """The same in one paragraph."""
     largest, starts, reserved = (errors(number) for number in ("maxima", "starts", "reserved"))
