@@ -34,8 +34,8 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
-# If this many sets of changes are predicted to fit, the last resorts are not tried.
-ENOUGH = 2
+# If this many sets of changes are predicted to fit, quantized weights are not tried: each set takes two traces.
+ENOUGH = 3
 
 
 class Screening:
@@ -101,7 +101,7 @@ class Screening:
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self._facts):
             if sum(tried.values()) >= ENOUGH and not LAST_RESORTS.isdisjoint(changes) and self._inquiry.gpu is None:
-                continue  # each takes two traces; on a GPU here, those before may fail after all
+                continue  # on a GPU here, those that were predicted to fit may fail
             tried[changes] = False
             must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
             if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
@@ -110,7 +110,7 @@ class Screening:
                 tried[changes] = True
                 yield option
         # Shorter samples are the last resort, and an alternative if only one set of changes fits.
-        if sum(tried.values()) < ENOUGH:
+        if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]
             yield from self._shorter(unfit[-1] if unfit else ())
 
