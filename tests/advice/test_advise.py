@@ -268,6 +268,33 @@ def test_what_does_not_fit_gets_the_least_change_that_does():
     assert [one.why for one in found.refused if one.changes == ()] == ["does not fit even at batch 1."]
 
 
+def test_half_weights_come_before_adapters_as_they_change_less_of_what_is_learned():
+    machine = Machine(
+        lambda r: (40 if r.recipe.lora or r.recipe.weights == "bf16" else 200) * GIB,
+        lambda _: GIB,
+        by_precision,
+        parameters=8 * 10**9,
+    )
+
+    found = ask(machine, gpu="h100", recipe=mm.Recipe(precision="bf16"))
+
+    ways = [one.changes for one in found.options]
+    assert found.best.changes[0] == "bf16_weights"
+    assert ways.index(("bf16_weights", "adamw8bit")) < ways.index(("lora",))
+    assert not any("nf4" in changes or "int8" in changes for changes in ways)
+
+
+def test_quantized_weights_are_the_way_where_nothing_else_fits():
+    machine = Machine(
+        lambda r: (40 if r.recipe.weights == "nf4" else 200) * GIB, lambda _: GIB, by_precision, parameters=8 * 10**9
+    )
+
+    found = ask(machine, gpu="h200")
+
+    assert found.best.changes == ("lora", "bf16", "nf4", "checkpointing")
+    assert (found.best.recipe.lora, found.best.recipe.weights) == (16, "nf4")
+
+
 def test_where_the_weights_alone_are_too_large_nothing_is_traced_for_it():
     machine = Machine(
         lambda r: (40 if r.recipe.lora else 200) * GIB, lambda _: GIB, by_precision, parameters=30 * 10**9

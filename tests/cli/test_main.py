@@ -18,10 +18,11 @@ from support.command_line import SMALL, run_apart, run_here
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora", "--loss",
+    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora",
+    "--lora-targets", "--lora-variant", "--loss",
     "--memory-gib", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--precision", "--quiet", "-q",
     "--revision", "--seq-len", "--small", "--task",
-    "--tf32", "--time-limit", "--trust-remote-code",
+    "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year", "--samples", "--tokens"]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.

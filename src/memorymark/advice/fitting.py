@@ -27,6 +27,8 @@ FITTING = (
     ("lora", "half", "nf4", "checkpointing"),
 )
 HALVES = ("bf16", "fp16")
+# Changes that are worth it only where little else fits.
+LAST_RESORTS = frozenset({"int8", "nf4"})
 
 
 def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:

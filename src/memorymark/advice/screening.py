@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memorymark.advice.fitting import facts_of, fitting_changes
+from memorymark.advice.fitting import LAST_RESORTS, facts_of, fitting_changes
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.engine.analyze import analyze_with, least_bytes
 from memorymark.errors import (
@@ -34,8 +34,8 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
-# After this many options that fit, larger changes are not tried: each takes two traces.
-MOST_FITTING = 5
+# If this many sets of changes are predicted to fit, quantized weights are not tried: each set takes two traces.
+ENOUGH = 3
 
 
 class Screening:
@@ -100,6 +100,8 @@ class Screening:
         """Yields recipes that fit although today's does not, smallest change first."""
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self._facts):
+            if sum(tried.values()) >= ENOUGH and not LAST_RESORTS.isdisjoint(changes) and self._inquiry.gpu is None:
+                continue  # on a GPU here, those that were predicted to fit may fail
             tried[changes] = False
             must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
             if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
@@ -107,8 +109,6 @@ class Screening:
             elif (option := self._option(changes)) is not None:
                 tried[changes] = True
                 yield option
-                if sum(tried.values()) == MOST_FITTING:
-                    break
         # Shorter samples are the last resort, and an alternative if only one set of changes fits.
         if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]

@@ -27,7 +27,7 @@ from memorymark.suggestions import Suggestion
 
 # Tracing a step takes seconds; simulating it on another GPU of the same generation takes a fraction of one. This many
 # are traced besides the one that does not fit, which the worker still has.
-MOST_TRACES = 4
+MOST_TRACES = 5
 # The option of a question that makes each change of the recipe.
 OPTIONS = (
     "precision",
