@@ -46,7 +46,7 @@ def test_from_the_form_to_the_code_of_another_option(open_page, client, tmp_path
     options = page.get_by_role("radio")
     expect(options).to_have_count(len(found["options"]))
     expect(options.first).to_be_checked()
-    expect(page.get_by_text("1.0x", exact=True)).to_be_visible()
+    expect(page.get_by_text("1.00x", exact=True)).to_be_visible()
     expect(page.get_by_text(found["options"][0]["learning_rate"])).to_be_visible()
     require_accessible(page)
 
@@ -97,7 +97,7 @@ def test_what_ran_is_marked_with_what_was_predicted(open_page, client):
     page.route(f"**/jobs/{job.id}", lambda route: route.fulfill(json=document))
     page.goto(page.url.partition("#")[0] + f"#/job/{job.id}")
 
-    expect(page.get_by_role("radio", name=re.compile("3.0x.*measured.*5.0x predicted"))).to_be_checked()
-    expect(page.get_by_role("radio", name=re.compile("2.0x.*predicted"))).to_be_visible()
+    expect(page.get_by_role("radio", name=re.compile("3.00x.*measured.*5.00x predicted"))).to_be_checked()
+    expect(page.get_by_role("radio", name=re.compile("2.00x.*predicted"))).to_be_visible()
     expect(page.get_by_text("1 of 2 ways ran on the NVIDIA H200").first).to_be_visible()
     require_accessible(page)
