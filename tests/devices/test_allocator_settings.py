@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from memorymark.devices.allocator_settings import allocator_in_force, use_allocator
+from support.torch_versions import needs_allocator_settings
+
+pytestmark = needs_allocator_settings
 
 
 def tell(settings):

@@ -8,6 +8,7 @@ from memorymark.devices.cuda import CudaDevice, scratch_limit_bytes
 from memorymark.devices.segments import Segment
 from memorymark.errors import UsageError
 from memorymark.units import MIB
+from support.torch_versions import needs_allocator_settings
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def allocator_as_it_was():
     use_allocator("default")
 
 
+@needs_allocator_settings
 def test_segments_are_shown_if_all_are_of_the_kind_that_the_allocator_makes(monkeypatch):
     driver = Driver(monkeypatch)
     device = CudaDevice(0)
@@ -72,6 +74,7 @@ def test_segments_are_shown_if_all_are_of_the_kind_that_the_allocator_makes(monk
     assert device.layout() is None
 
 
+@needs_allocator_settings
 def test_segments_are_not_shown_under_settings_that_are_not_modelled(monkeypatch):
     Driver(monkeypatch)
     torch._C._accelerator_setAllocatorSettings("max_split_size_mb:100")
@@ -81,6 +84,7 @@ def test_segments_are_not_shown_under_settings_that_are_not_modelled(monkeypatch
         torch._C._accelerator_setAllocatorSettings("")
 
 
+@needs_allocator_settings
 @pytest.mark.parametrize("cannot", [{"expands": False}, {"backend": "cudaMallocAsync"}])
 def test_a_platform_that_cannot_expand_segments_refuses_to(monkeypatch, cannot):
     Driver(monkeypatch, **cannot)

@@ -5,7 +5,9 @@ from statistics import median
 import pytest
 
 from any_model import against_record, cases, recorded, time_errors
+from support.torch_versions import needs_torch_of_records
 
+pytestmark = needs_torch_of_records
 RECORDED = recorded()
 
 

@@ -10,7 +10,9 @@ import pytest
 from cases import find_from_start
 from memorymark.units import MIB
 from prediction import PUBLISHED, PUBLISHED_MIB, RECORD, RECORDED_UNDER_GIB, TIMED_FROM, probe_for, truth
+from support.torch_versions import needs_torch_of_records
 
+pytestmark = needs_torch_of_records
 TRUE = {f"{true['workload']}:{true['recipe']}": true for true in truth()}
 PAIRS = [
     "bert:fp32",

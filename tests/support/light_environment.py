@@ -19,12 +19,13 @@ def make_environment(folder, wheel):
     python, packages = Path(paths["scripts"]) / Path(sys.executable).name, Path(paths["purelib"])
     install = ["install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
     subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
-    lie_in = set()
-    for name in needed_packages(packages):
-        found = distribution(name)
+    lie_in, tops = set(), {}  # several packages may share a folder, as those of NVIDIA do
+    for found in map(distribution, needed_packages(packages)):
         lie_in.add(Path(found.locate_file("")).resolve())
-        for top in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
-            (packages / top).symlink_to(found.locate_file(top))
+        names = {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}
+        tops |= {name: found.locate_file(name) for name in names}
+    for name, place in tops.items():
+        (packages / name).symlink_to(place)
     # Files count as a library's where they really lie: the folder above is on the path, and nothing in it is a module.
     (packages / "linked.pth").write_text("".join(f"{place.parent}\n" for place in lie_in))
     return str(python)

@@ -6,6 +6,7 @@ from memorymark.devices.tracked import CpuDevice
 from memorymark.models.workloads import workload_of
 from memorymark.training.step import TrainingStep
 from support.tiny import CLASSES, TinyNet, tiny, tiny_batch
+from support.torch_versions import needs_torch
 
 CPU = torch.device("cpu")
 GENEROUS = 2**30
@@ -354,7 +355,10 @@ def test_each_step_is_compiled_for_its_own_batch_as_in_a_fresh_process(monkeypat
     assert not any(varying)
 
 
-@pytest.mark.parametrize("model", ["bert", "resnet"])
+BERT_COMPILED = pytest.param("bert", marks=needs_torch("2.11", "2.6 cannot compile BERT of transformers 5.17"))
+
+
+@pytest.mark.parametrize("model", [BERT_COMPILED, "resnet"])
 def test_a_model_is_compiled_once_however_many_steps_it_runs(model, monkeypatch):
     compile_with, graphs = torch.compile, []
 

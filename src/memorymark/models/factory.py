@@ -105,7 +105,7 @@ def checked(workload: Workload, name: str) -> Workload:
         except MemoryMarkError:
             raise
         except Exception as error:
-            on_meta = torch.get_default_device().type == "meta"  # the caller can build it elsewhere
+            on_meta = torch.empty(0).is_meta  # the caller can build it elsewhere
             if on_meta and isinstance(error, (NotImplementedError, RuntimeError)):
                 raise
             if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
