@@ -18,7 +18,7 @@ from memorymark.render import terminal
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from test_recorded_analyses import recorded  # noqa: E402
+from support.recorded_analyses import recorded  # noqa: E402
 
 
 def main() -> None:
