@@ -19,7 +19,8 @@ PUBLISHED = [
     "results", "max_batch_size", "recommended_batch_size", "current_waste_gb", "current_waste_percent", "batch_ratio",
     "source", "breakdown", "recipe", "margin", "price",
 ]  # fmt: skip
-ROW = ["batch_size", "memory_mb", "memory_gb", "success", "error", "samples_per_second"]
+ROW = ["batch_size", "memory_mb", "memory_gb", "success", "error", "samples_per_second"]  # as published
+ROW += ["step_seconds", "tokens_per_batch", "tokens_per_second"]
 
 
 def request(cap_bytes=CAP_BYTES, **recipe):

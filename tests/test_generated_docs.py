@@ -36,14 +36,14 @@ def test_a_figure_or_a_table_that_was_edited_by_hand_is_found(copy):
 
 
 def test_everything_that_is_generated_is_in_a_page():
-    pages = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
 
     assert [name for name in BLOCKS if f"<!-- begin: {name} -->" not in pages] == []
     assert [name for name in FIGURES if f"<!-- begin: figure-{name} -->" not in pages] == []
 
 
 def test_a_block_is_named_the_same_at_its_begin_and_its_end():
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         text = page.read_text()
         begins, ends = (
             [line.split()[2] for line in text.splitlines() if line.startswith(f"<!-- {word}: ")]

@@ -259,7 +259,7 @@ def test_it_is_the_same_under_no_grad():
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, accumulate=2.5, **SMALL), "accumulate= must be a whole"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, margin=2), "^margin= must be from 0"),
         (lambda: mm.max_batch_size(TinyNet(), tiny_batch, max_batch=0), "^max_batch= must be 1 or more"),
-        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lion"), "unknown optimizer 'lion'"),
+        (lambda: mm.max_batch_size(TinyNet(), tiny_batch, optimizer="lamb"), "unknown optimizer 'lamb'"),
     ],
 )
 def test_misuse_is_refused_in_a_sentence(call, said):

@@ -44,7 +44,7 @@ def test_large_numbers_have_three_digits(count, text):
 
 @pytest.mark.parametrize(
     ("usd", "shown"),
-    [(0, "0.00"), (0.00123, "0.0012"), (0.0996, "0.10"), (0.5, "0.50"), (1.5, "1.50"), (1234.5, "1,234.50")],
+    [(0, "0.00"), (0.00123, "0.00123"), (0.0996, "0.0996"), (0.5, "0.500"), (1.5, "1.50"), (1234.5, "1,234.50")],
 )
 def test_dollars_for_people(usd, shown):
     assert format_usd(usd) == shown

@@ -78,7 +78,7 @@ BATCHES = {
 }
 OPTIMIZERS = {
     "number": 5,
-    "unknown name": "lion",
+    "unknown name": "lamb",
     "class": torch.optim.AdamW,
     "class in a list": [torch.optim.AdamW],
     "empty list": [],

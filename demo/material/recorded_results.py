@@ -60,6 +60,12 @@ def analysis(name: str) -> dict[str, Any]:
 
 
 @cache
+def predictions() -> dict[str, Any]:
+    """Returns the errors of all predictions that were compared with a GPU."""
+    return json.loads((DATA / "h200_predicted.json").read_text(encoding="utf-8"))
+
+
+@cache
 def recorded_on() -> str:
     """Returns the day on which the analyses kept with the tests ran."""
     found = DATE.search((DATA / "README.md").read_text(encoding="utf-8"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
-from material.recorded_results import analysis, gpu_and_torch, number, recorded_on, recording, section
+from material.recorded_results import analysis, gpu_and_torch, number, predictions, recorded_on, recording, section
 from memorymark.catalog import find_model
 from memorymark.question.question import DEFAULT_CURRENT
 from memorymark.units import GIB, format_bytes
 
 CONTENDERS = ("**MemoryMark**", "Accelerate", "Lightning power", "Lightning binsearch")
+
+NUMBERS = {"allocated": "peak allocated", "maxima": "largest batch", "seconds": "step time"}
 
 # Its largest batch starts and then fails.
 BRIEF = ("ResNet-50", "bf16")
@@ -100,21 +102,27 @@ def searches() -> dict[str, Any]:
 
 def accuracy() -> dict[str, Any]:
     """How far off predictions are."""
-    part = section("The prediction against the GPU")
-    pairs = re.search(r"(\d+) pairs of workload and recipe", part.text)
-    exact = re.search(r"Of the (\d+) largest batches (\d+) are exact and (\d+) within 1 %", part.text)
-    if pairs is None or exact is None:
-        raise ValueError("docs/benchmarks.md no longer says how many pairs were compared")
+    record = predictions()
+    largest = sorted(abs(error) for pair in record["pairs"] for error in pair["maxima"])
     gpu, torch = gpu_and_torch()
-    numbers = ("peak allocated", "largest batch", "step time, batch 16 and up")
+    made_on = record["made_with"]["date"]
     return {
-        "pairs": pairs.group(1),
-        "maxima_compared": exact.group(1),
-        "maxima_exact": exact.group(2),
-        "maxima_within": exact.group(3),
-        "accuracy": [row for row in part.tables[0] if row["number"] in numbers],
-        "accuracy_citation": f"Measured on an {gpu}, torch {torch}, {recorded_on()}; predicted {part.date}",
+        "pairs": len(record["pairs"]),
+        "maxima_compared": len(largest),
+        "maxima_exact": sum(error == 0 for error in largest),
+        "maxima_within": sum(error <= 0.01 for error in largest),
+        "accuracy": [errors(held_out, number) for held_out in (False, True) for number in NUMBERS],
+        "accuracy_citation": f"Measured on an {gpu}, torch {torch}, {recorded_on()}; predicted {made_on}",
     }
+
+
+def errors(held_out: bool, number: str) -> dict[str, Any]:
+    """A row of the table of errors."""
+    chosen = (pair for pair in predictions()["pairs"] if pair["held_back"] is held_out)
+    found = sorted(abs(error) for pair in chosen for error in pair[number])
+    at = {"median": median(found), "95th percentile": found[int(0.95 * (len(found) - 1))], "worst": found[-1]}
+    shown = {name: f"{100 * error:.2f} %" for name, error in at.items()}
+    return {"set": "held out" if held_out else "fitted", "number": NUMBERS[number], "compared": len(found), **shown}
 
 
 def impact() -> dict[str, Any]:

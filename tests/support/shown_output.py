@@ -15,7 +15,7 @@ VARYING = re.compile(
     r"|(?<=:)\d{4,5}(?=[\s/])"  # a port
 )
 # Where a training ran on this machine: speeds, times, shares of them, and what its processors suggest.
-SPEED = re.compile(r"[\d,.]+(?: samples/s| m?s\b| %|x\b| workers)|(?<=num_workers=)[1-9]\d*|[█░]+")
+SPEED = re.compile(r"[\d,.]+(?: (?:tokens|samples)/s| m?s\b| %|x\b| workers)|(?<=num_workers=)[1-9]\d*|[█░]+")
 RAN_HERE = re.compile(r"· measured|MemoryMark watched")
 # The id of a job, or its first 8 digits.
 ID = re.compile(r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8}(?:[0-9a-f]{4})?\b")

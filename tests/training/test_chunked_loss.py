@@ -81,7 +81,7 @@ def test_a_step_with_it_is_measured():
 @pytest.mark.parametrize(
     ("model", "options", "why"),
     [
-        ("bert", {}, "is for causal language models, and bert is trained for another task"),
+        ("bert", {}, "is for causal language models, and bert is not trained as one"),
         ("t5-small", {}, "is for causal language models"),
         ("gemma-2-2b", {}, "cannot be used with gemma-2-2b, which rescales its logits"),
         ("gpt2-lm", {"compile": True}, "runs outside the model that"),

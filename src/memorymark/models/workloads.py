@@ -122,26 +122,36 @@ def _require_chunks(request: Request, config: Any, task: Task) -> None:
     """Refuses a loss in chunks where there are no logits to spare, or where it would not be the model's own."""
     from memorymark.training.chunked_loss import rescales_logits
 
+    name = request.entry.id
     if task.id != "causal-lm":
-        raise _not_this_loss(request, "is for causal language models, and {model} is trained for another task")
+        raise _not_this_loss(
+            request,
+            Message("{loss:chunked} is for causal language models, and {model} is not trained as one", model=name),
+        )
     if rescales_logits(config):
-        raise _not_this_loss(request, "cannot be used with {model}, which rescales its logits")
+        raise _not_this_loss(
+            request, Message("{loss:chunked} cannot be used with {model}, which rescales its logits", model=name)
+        )
     if request.recipe.compile:
-        raise _not_this_loss(request, "runs outside the model that {compile} compiles")
+        raise _not_this_loss(request, Message("{loss:chunked} runs outside the model that {compile} compiles"))
 
 
 def _no_logits(request: Request) -> UsageError:
-    return _not_this_loss(request, "needs logits, and {model} returns none")
+    name = request.entry.id
+    if request.recipe.loss == "chunked":
+        what = Message("{loss:chunked} needs a language model's logits, and {model} returns none", model=name)
+    else:
+        what = Message("{loss:mean} needs logits, and {model} returns none", model=name)
+    return _not_this_loss(request, what)
 
 
-def _not_this_loss(request: Request, why: str) -> UsageError:
-    loss = request.recipe.loss
+def _not_this_loss(request: Request, what: Message) -> UsageError:
     return UsageError(
-        Message(f"{{loss:{loss}}} {why}", model=request.entry.id),
+        what,
         hint="drop it",
         code="not_applicable",
         field="loss",
-        given=loss,
+        given=request.recipe.loss,
         proposals=[without("loss", usual="model")],
     )
 
