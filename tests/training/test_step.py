@@ -411,9 +411,7 @@ def test_a_model_of_which_nothing_is_trained_is_refused_in_one_sentence():
 
 @pytest.mark.parametrize("recipe", [mm.Recipe(optimizer="adafactor"), mm.Recipe(fused=True)])
 def test_another_optimizer_than_the_workload_s_own_is_refused(recipe):
-    with pytest.raises(
-        mm.UsageError, match="tiny has its own optimizer; leave optimizer=, fused="
-    ):
+    with pytest.raises(mm.UsageError, match="tiny has its own optimizer; leave optimizer=, fused="):
         step_for(recipe, WITH_SGD)
 
 
