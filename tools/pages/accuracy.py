@@ -61,7 +61,8 @@ def headline() -> str:
         f"Over {len(pairs())} pairs of workload and recipe, peak allocated memory is off by",
         f"{percent(median(allocated))} in the median and {percent(allocated[-1], 1)} at most, the largest batch by",
         f"{percent(median(largest))} and {percent(largest[-1], 1)}, the time of a step by {percent(fitted, 0)} in the",
-        f"median, or {percent(held, 0)} for pairs that were held out.",
+        f"median, or {percent(held, 0)} for pairs whose peaks, maxima and step times were",
+        "held out (some of their kernels were not).",
         "Measured on an NVIDIA H200; no other GPU has been measured yet.",
     )
 
