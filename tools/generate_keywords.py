@@ -36,7 +36,8 @@ from memorymark.events import OnEvent
 def typed(one: Option) -> str:
     """The type of what callers write."""
     if one.choices is not None:
-        return f"Literal[{', '.join(repr(value) for value in one.choices.values)}]".replace("'", '"')
+        named = f"Literal[{', '.join(repr(value) for value in one.choices.values)}]".replace("'", '"')
+        return f"{named} | bool" if one.alone else named
     return TYPES[one.type] + (" | None" if one.is_optional else "")
 
 

@@ -28,8 +28,8 @@ class RecipeOptions(TypedDict, total=False):
     """The layers that get adapters: all-linear, attention, or names as in peft, separated by commas."""
     lora_variant: Literal["lora", "dora", "rslora"]
     """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
-    gradient_checkpointing: bool
-    """Recompute activations in the backward pass: less memory, more time."""
+    gradient_checkpointing: Literal["none", "full", "selective"] | bool
+    """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
     compile: bool
     """Run the model under torch.compile."""
     attention: Literal["auto", "eager", "sdpa"]
@@ -102,8 +102,8 @@ class ModuleOptions(TargetOptions, total=False):
     """The layers that get adapters: all-linear, attention, or names as in peft, separated by commas."""
     lora_variant: Literal["lora", "dora", "rslora"]
     """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
-    gradient_checkpointing: bool
-    """Recompute activations in the backward pass: less memory, more time."""
+    gradient_checkpointing: Literal["none", "full", "selective"] | bool
+    """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
     compile: bool
     """Run the model under torch.compile."""
     tf32: bool

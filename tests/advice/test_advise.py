@@ -76,7 +76,7 @@ def test_a_batch_that_does_not_run_is_made_smaller_until_it_does():
 
 def test_what_is_predicted_to_be_much_slower_is_not_run():
     def speed(request, batch_size):
-        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing == "full" else 1.0)
 
     ran = [one.changes for one in ask(roomy(speed=speed)).options if one.measured is not None]
     assert ran == [("bf16", "fused"), ("bf16",)]
@@ -207,7 +207,7 @@ def test_a_change_that_gains_nothing_is_left_and_said_so():
 
 def test_what_is_slower_than_today_is_no_advice():
     def speed(request, batch_size):
-        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing == "full" else 1.0)
 
     found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), batch_size=900, recipe=Recipe(precision="bf16"))
 
@@ -217,7 +217,7 @@ def test_what_is_slower_than_today_is_no_advice():
 
 def test_checkpointing_that_nobody_needs_is_dropped():
     def speed(request, batch_size):
-        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing else 1.0)
+        return by_precision(request, batch_size) * (0.7 if request.recipe.gradient_checkpointing == "full" else 1.0)
 
     tuned = Recipe(precision="bf16", fused=True, gradient_checkpointing=True)
     found = ask(Machine(lambda _: GIB, lambda _: 100 * MIB, speed), batch_size=900, recipe=tuned)
@@ -258,7 +258,7 @@ def test_what_does_not_fit_gets_the_least_change_that_does():
         recipe = request.recipe
         if recipe.lora:
             return 20 * GIB
-        return (120 if not recipe.gradient_checkpointing else 60 if recipe.precision == "fp32" else 30) * GIB
+        return (120 if recipe.gradient_checkpointing == "none" else 60 if recipe.precision == "fp32" else 30) * GIB
 
     found = ask(Machine(fixed, lambda _: GIB, by_precision), gpu="h200")
 
@@ -351,7 +351,7 @@ def test_what_fits_by_no_change_is_said_with_all_that_was_tried():
 def test_a_change_that_the_model_refuses_is_left_with_its_reason():
     class NoCheckpointing(Machine):
         def open(self, request, **options):
-            if request.recipe.gradient_checkpointing:
+            if request.recipe.gradient_checkpointing != "none":
                 raise UsageError("Net has no gradient checkpointing", hint=Message("drop {gradient_checkpointing}"))
             return super().open(request, **options)
 

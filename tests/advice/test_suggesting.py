@@ -100,7 +100,7 @@ def gib_by(fp32, bf16=None, checkpointing=None, lora=None):
         recipe, least = request.recipe, fp32
         for is_on, size in (
             (recipe.precision != "fp32", bf16),
-            (recipe.precision != "fp32" and recipe.gradient_checkpointing, checkpointing),
+            (recipe.precision != "fp32" and recipe.gradient_checkpointing == "full", checkpointing),
             (recipe.lora, lora),
         ):
             least = min(least, size) if is_on and size is not None else least
@@ -138,7 +138,7 @@ def test_every_suggestion_fits_when_it_is_asked_for():
 def test_the_least_change_of_the_recipe_comes_first():
     found = asked(Anywhere(gib_by(60, bf16=30, checkpointing=18, lora=6)), question("a10"))
 
-    assert found[0].change == {"precision": "bf16", "fused": True, "gradient_checkpointing": True}
+    assert found[0].change == {"precision": "bf16", "fused": True, "gradient_checkpointing": "full"}
     assert found[1].change == {"gpu": "a100-80gb"}
 
 
@@ -226,5 +226,5 @@ def test_a_change_that_the_model_refuses_is_passed_over():
 
     found = asked(NoAdapters(gib_by(60, bf16=30, checkpointing=18, lora=6)), question("a10"))
 
-    assert found[0].change["gradient_checkpointing"]
+    assert found[0].change["gradient_checkpointing"] == "full"
     assert "lora" not in found[0].change

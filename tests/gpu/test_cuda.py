@@ -83,6 +83,7 @@ def test_gradients_are_alive_at_the_peak_when_the_optimizer_makes_it():
         {},
         {"precision": "fp16"},
         {"precision": "bf16", "gradient_checkpointing": True},
+        {"precision": "bf16", "gradient_checkpointing": "selective"},
         {"fused": True, "tf32": True},
         {"optimizer": "adafactor"},
         {"accumulation_steps": 3},

@@ -30,6 +30,7 @@ QUANTIZED = [
     {**ADAPTERS, "weights": "int8"},
 ]
 OTHERS = [
+    {"precision": "bf16", "gradient_checkpointing": "selective"},
     {"weights": "bf16"},
     {"weights": "bf16", "precision": "bf16"},
     {**ADAPTERS, "lora_variant": "dora"},

@@ -54,7 +54,7 @@ def recipes(draw, *, channels_last):
         precision=draw(st.sampled_from(["fp32", "bf16", "fp16"])),
         optimizer=optimizer,
         fused=optimizer in FUSED_OPTIMIZERS and draw(st.booleans()),
-        gradient_checkpointing=draw(st.booleans()),
+        gradient_checkpointing=draw(st.sampled_from(["none", "full", "selective"])),
         train_mode=draw(st.booleans()),
         loss=draw(st.sampled_from(["model", "mean"])),
         accumulation_steps=draw(st.integers(1, NO_LIMIT)),

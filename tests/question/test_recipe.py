@@ -33,6 +33,15 @@ def test_a_wrong_recipe_is_refused_in_a_sentence_that_says_what_is_right(options
         Recipe(**options)
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(True, "full"), (False, "none"), ("full", "full"), ("Selective", "selective"), ("off", "none")],
+)
+def test_checkpointing_may_be_a_kind_or_as_in_older_records_true_or_false(given, kind):
+    assert Recipe(gradient_checkpointing=given) == Recipe(gradient_checkpointing=kind)
+    assert Recipe(**{**Recipe().to_dict(), "gradient_checkpointing": given}).gradient_checkpointing == kind
+
+
 @pytest.mark.parametrize("optimizer", FUSED_OPTIMIZERS)
 def test_optimizers_with_a_fused_version_may_be_fused(optimizer):
     assert Recipe(fused=True, optimizer=optimizer).describe().startswith("fp32, fused ")

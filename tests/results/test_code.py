@@ -19,6 +19,8 @@ RESNET = mm.Request(model="resnet", small=True)
 RECIPES = {
     "plain": (BERT, mm.Recipe(), 1),
     "all of it": (BERT, mm.Recipe(precision="bf16", fused=True, gradient_checkpointing=True, attention="sdpa"), 2),
+    "selective": (BERT, mm.Recipe(gradient_checkpointing="selective"), 1),
+    "selective lora": (BERT, mm.Recipe(precision="bf16", lora=4, gradient_checkpointing="selective"), 1),
     "sgd": (BERT, mm.Recipe(optimizer="sgd", tf32=True), 1),
     "adafactor": (BERT, mm.Recipe(optimizer="adafactor"), 3),
     "for-loop": (BERT, mm.Recipe(optimizer_variant="forloop"), 1),
@@ -183,7 +185,7 @@ def test_every_recipe_gives_code_that_is_python():
     choices = {
         "precision": ["fp32", "bf16", "fp16"],
         "optimizer": get_args(Optimizer),
-        "gradient_checkpointing": [False, True],
+        "gradient_checkpointing": ["none", "full", "selective"],
         "compile": [False, True],
         "channels_last": [False, True],
         "lora": [0, 16],

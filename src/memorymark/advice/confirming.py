@@ -74,7 +74,12 @@ class Confirming:
         self._inquiry.tell("confirm", f"running today's training at batch {batch_size}")
         # If not even the weights fit, opening the probe raises.
         with suppress(DoesNotFitError), self._running(self._inquiry.question.request) as probe:
-            self._inquiry.info = replace(probe.info, unknown_operations=self._inquiry.info.unknown_operations)
+            before = self._inquiry.info
+            self._inquiry.info = replace(
+                probe.info,
+                unknown_operations=before.unknown_operations,
+                unchecked_options=before.unchecked_options,
+            )
             trial = self._inquiry.measured(probe, batch_size)
             if trial.fits:
                 return trial

@@ -23,7 +23,8 @@ class Choice:
 
     def understood(self, given: Any) -> Any:
         """Returns the value that a name or synonym stands for, or the input if it matches none."""
-        text = str(given) if str(given).startswith("torch.") else given  # a torch object, such as torch.bfloat16
+        # True and False may be synonyms, and torch's objects have names, such as torch.bfloat16.
+        text = str(given) if isinstance(given, bool) or str(given).startswith("torch.") else given
         if not isinstance(text, str):
             return given
         spelled = letters(text.strip().removeprefix("torch.").removeprefix("optim."))

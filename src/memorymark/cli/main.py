@@ -13,6 +13,7 @@ import typer
 
 from memorymark.cli.advise import advise
 from memorymark.cli.analyze import analyze
+from memorymark.cli.bare_flags import Command
 from memorymark.cli.doctor import doctor
 from memorymark.cli.gpus import gpus
 from memorymark.cli.history import compare, history
@@ -42,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (analyze, advise, measure, predict):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
 for command in (models, gpus, doctor, history, compare, report, serve):

@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from memorymark.cli.bare_flags import BARE, is_bare
 from memorymark.messages import as_flag
+from memorymark.question.flat import OPTIONS
 from memorymark.suggestions import Proposal, Suggestion
 
 
@@ -26,7 +28,7 @@ def suggested_commands(program: Any, arguments: Sequence[str], suggestions: Sequ
 
 
 def changed_command(program: Any, arguments: Sequence[str], change: dict[str, Any]) -> str | None:
-    """Returns the command with some options changed; a value of ``None`` or ``False`` removes an option.
+    """Returns the command with some options changed; ``None``, ``False`` or its default removes an option.
 
     Returns ``None`` if the command lacks one of the options.
     """
@@ -46,10 +48,11 @@ def changed_command(program: Any, arguments: Sequence[str], change: dict[str, An
         parameter = changed[name]
         if parameter is None or parameter.param_type_name == "argument":
             continue
-        if value is True:
-            kept.append(as_flag(name))
-        elif value is not None and value is not False:
-            kept += [as_flag(name), str(value)]
+        flag, usual = as_flag(name), OPTIONS[name].default if name in OPTIONS else None
+        if value is True or (flag in BARE and value == BARE[flag].alone):
+            kept.append(flag)
+        elif value is not None and value is not False and value != usual:
+            kept += [flag, str(value)]
     return shlex.join(["memorymark", *kept])
 
 
@@ -68,15 +71,15 @@ def _command(program: Any, arguments: Sequence[str]) -> tuple[Sequence[str], Seq
 
 def _parsed(command: Any, words: Sequence[str]) -> Iterator[tuple[Any, list[str]]]:
     """Yields each option with its words; a word that belongs to no option comes with ``None``."""
-    rest = iter(words)
-    for word in rest:
+    rest = iter(zip(words, (*words[1:], None), strict=True))
+    for word, following in rest:
         if not word.startswith("-"):
             yield None, [word]
             continue
         name, has_value, _ = word.partition("=")
         option = next((one for one in _of_kind(command, "option") if name in (*one.opts, *one.secondary_opts)), None)
-        takes_next = option is not None and not option.is_flag and not has_value
-        yield option, [word, *([next(rest, "")] if takes_next else [])]
+        takes_next = option is not None and not (option.is_flag or has_value or is_bare(word, following))
+        yield option, [word, *([next(rest, ("", None))[0]] if takes_next else [])]
 
 
 def _parameter(command: Any, name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from memorymark.cli import options as o
+from memorymark.cli.bare_flags import Command
 from memorymark.engine import validate as validation
 from memorymark.question.question import DEFAULT_CURRENT
 from memorymark.question.request import Request
@@ -14,7 +15,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=Command)
 @o.takes_request
 def backward(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
     """Compare the peaks of forward, forward and backward, and the full step. Exits with 1 on FAIL."""
@@ -24,7 +25,7 @@ def backward(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CUR
     return o.Answer(result.to_dict(), lambda: print_backward(result), exit_code=1 if result.verdict == "FAIL" else 0)
 
 
-@app.command("compile")
+@app.command("compile", cls=Command)
 @o.takes_request
 def compile_(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
     """Compare eager with torch.compile: time, memory, and after how many steps compiling pays off."""
@@ -34,7 +35,7 @@ def compile_(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CUR
     return o.Answer(result.to_dict(), lambda: print_compile(result))
 
 
-@app.command()
+@app.command(cls=Command)
 @o.takes_request
 def prediction(request: Request, run: o.Run) -> o.Answer:
     """Measure on this machine's GPU, predict the same sizes, and show how far off the prediction is."""

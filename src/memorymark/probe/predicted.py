@@ -23,7 +23,7 @@ from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
-from memorymark.results.uncertainty import trial_intervals
+from memorymark.results.uncertainty import trial_intervals, unchecked_options
 from memorymark.units import format_bytes
 
 STEPS = 2
@@ -69,6 +69,7 @@ class PredictedProbe:
             capped=memory_cap_bytes is not None,
             source="predicted",
             unknown_operations=self._unknown,
+            unchecked_options=unchecked_options(recipe),
             **asdict(step.facts),
         )
 
@@ -117,7 +118,7 @@ class PredictedProbe:
             samples_per_second=samples / seconds,
         )
         # With expandable segments the last page may reach beyond a cap.
-        certain, capacity = not self._unknown, max(self._capacity_bytes, trial.peak_reserved_bytes)
+        certain, capacity = self.info.certain, max(self._capacity_bytes, trial.peak_reserved_bytes)
         return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity))
 
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:

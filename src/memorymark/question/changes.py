@@ -83,11 +83,15 @@ def _compile(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
 
 
 def _checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
-    return None if recipe.gradient_checkpointing else {"gradient_checkpointing": True}
+    return None if recipe.gradient_checkpointing == "full" else {"gradient_checkpointing": "full"}
+
+
+def _selective_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return {"gradient_checkpointing": "selective"} if recipe.gradient_checkpointing == "none" else None
 
 
 def _no_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
-    return {"gradient_checkpointing": False} if recipe.gradient_checkpointing else None
+    return None if recipe.gradient_checkpointing == "none" else {"gradient_checkpointing": "none"}
 
 
 def _adamw8bit(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -179,6 +183,14 @@ CHANGES: dict[str, Change] = {
             "The forward pass runs twice: about a third more computation per step.",
             1,
             _checkpointing,
+        ),
+        Change(
+            "selective_checkpointing",
+            "selective checkpointing",
+            "The cheap half of the forward pass runs twice; results of attention and of every second matrix product "
+            "are kept.",
+            1,
+            _selective_checkpointing,
         ),
         Change(
             "no_checkpointing",

@@ -45,7 +45,8 @@ class Option:
     ``maximum`` are inclusive bounds, ``above`` and ``below`` exclusive ones. ``sample_units`` are the units of the
     samples that it applies to, ``needs`` the values of other options that it requires; ``measured_only`` says that it
     cannot be predicted. ``rare`` options come last in a form. ``flags`` are its flags on the command line, if they
-    differ from the name. ``stored`` converts what callers write to the field's value, ``told`` converts it back.
+    differ from the name; ``alone`` is the value that the flag without one stands for, which ``True`` means too.
+    ``stored`` converts what callers write to the field's value, ``told`` converts it back.
     ``words`` describes a value that is not the default.
     """
 
@@ -68,6 +69,7 @@ class Option:
     unit: str = ""
     metavar: str = ""
     flags: tuple[str, ...] = ()
+    alone: str = ""
     sample_units: tuple[str, ...] = ()
     needs: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     measured_only: bool = False

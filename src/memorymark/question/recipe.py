@@ -23,6 +23,7 @@ Loss = Literal["model", "mean", "chunked"]
 AllocatorKind = Literal["default", "expandable"]
 Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 LoraVariant = Literal["lora", "dora", "rslora"]
+Checkpointing = Literal["none", "full", "selective"]
 
 PRECISION = Choice(
     "precision",
@@ -68,6 +69,15 @@ ATTENTION = Choice(
 )
 LOSS = Choice("loss", get_args(Loss), dict.fromkeys(("liger", "fused_linear_cross_entropy"), "chunked"))
 LOSS_WORDS = {"mean": "mean of the logits as loss", "chunked": "chunked loss"}
+CHECKPOINTING = Choice(
+    "gradient_checkpointing",
+    get_args(Checkpointing),
+    {
+        **dict.fromkeys(("true", "yes", "on"), "full"),
+        **dict.fromkeys(("false", "no", "off"), "none"),
+        **dict.fromkeys(("sac", "op"), "selective"),
+    },
+)
 LORA_VARIANT = Choice("lora_variant", get_args(LoraVariant), {"use_dora": "dora", "use_rslora": "rslora"})
 ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
@@ -173,10 +183,13 @@ class Recipe:
         rare=True,
         words=lambda name: {"dora": "DoRA", "rslora": "rsLoRA"}[name],
     )
-    gradient_checkpointing: bool = option(
-        False,
-        "Recompute activations in the backward pass: less memory, more time.",
-        words=lambda _: "gradient checkpointing",
+    gradient_checkpointing: Checkpointing = option(
+        "none",
+        "Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones.",
+        choices=CHECKPOINTING,
+        labels={"none": "No", "full": "Full", "selective": "Selective"},
+        alone="full",
+        words=lambda kind: {"full": "gradient checkpointing", "selective": "selective checkpointing"}[kind],
     )
     compile: bool = option(
         False,

@@ -19,8 +19,8 @@ WORTH_SAYING = 1.05
 WORTH_NOTICE = 2
 SYNTHETIC = "Batches are synthetic: speed and savings leave the data loader out and are upper bounds."
 UNCHECKED = (
-    "Less certain than usual: this model has operations whose prediction was never checked on a GPU "
-    "(unknown_operations in the JSON). Measure on the GPU before you rely on the numbers."
+    "Less certain than usual: parts of this training were never checked on a GPU (unknown_operations, "
+    "unchecked_options in the JSON). Measure on the GPU before you rely on the numbers."
 )
 COMPARED = "max is the largest batch that trains, use the one worth using; "
 PER_MILLION, PER_RUN = "$/million is for a million samples at it.", "the whole run is at that one."
@@ -89,7 +89,7 @@ def _one_of(candidates: list[Contender]) -> str:
 
 def comparison_notes(result: Comparison) -> list[str]:
     """Returns what a reader of a comparison should know."""
-    certain = not (result.info and result.info.unknown_operations)
+    certain = result.info is None or result.info.certain
     tight = [a for a in result.analyses.values() if a.recommended is None]
     none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
     cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
@@ -302,7 +302,7 @@ def prediction_notes(info: ProbeInfo) -> list[str]:
     """Says how far to trust predicted numbers."""
     if info.source != "predicted":
         return []
-    return _predicted_notes(info.gpu, certain=not info.unknown_operations)
+    return _predicted_notes(info.gpu, certain=info.certain)
 
 
 def _predicted_notes(gpu: GpuEntry | None, *, certain: bool) -> list[str]:

@@ -213,7 +213,7 @@ class Analysis(OfOneGpu, Timed, Shown):
         if now.batch_size == then.batch_size:
             return 1.0, 1.0
         if self.source == "predicted":
-            return speedup_interval(speedup, self.info.gpu, certain=not self.info.unknown_operations)
+            return speedup_interval(speedup, self.info.gpu, certain=self.info.certain)
         off = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
         return speedup * max(1 - off, 0.0), speedup * (1 + off)
 
@@ -376,4 +376,4 @@ def predicted_interval(info: ProbeInfo, maximum: int, trials: list[Trial]) -> tu
     gpu = info.gpu
     if info.source != "predicted" or gpu is None:
         return None
-    return maximum_interval(maximum, trials, gpu, certain=not info.unknown_operations, capped=info.capped)
+    return maximum_interval(maximum, trials, gpu, certain=info.certain, capped=info.capped)

@@ -171,6 +171,16 @@ class Plan:
         return target_names(self.recipe.lora_targets)
 
     @property
+    def checkpoints(self) -> bool:
+        """Whether activations are computed again in the backward pass."""
+        return self.recipe.gradient_checkpointing != "none"
+
+    @property
+    def checkpoints_selectively(self) -> bool:
+        """Whether only the cheap ones are."""
+        return self.recipe.gradient_checkpointing == "selective"
+
+    @property
     def scales_loss(self) -> bool:
         """Whether the loss must be scaled, so that gradients do not underflow."""
         return self.recipe.precision == "fp16"

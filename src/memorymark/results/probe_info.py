@@ -25,7 +25,7 @@ class ProbeInfo(Record):
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-    step that were never measured.
+    step that were never measured, ``unchecked_options`` are options of it whose prediction no GPU has confirmed.
     """
 
     device_kind: str
@@ -38,6 +38,7 @@ class ProbeInfo(Record):
     trainable_parameters: int | None = field(default=None, metadata=ADDED_LATER)
     source: Source = "measured"
     unknown_operations: tuple[str, ...] = ()
+    unchecked_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
     optimizer: str = ""
     optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
@@ -48,6 +49,11 @@ class ProbeInfo(Record):
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def certain(self) -> bool:
+        """Whether everything about a predicted step was checked on a GPU."""
+        return not (self.unknown_operations or self.unchecked_options)
 
     @property
     def target_bytes(self) -> int:

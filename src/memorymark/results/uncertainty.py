@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, floor, inf
 
 from memorymark.catalog import GpuEntry
+from memorymark.question.recipe import Recipe
 from memorymark.results.trial import Trial
 
 ALLOCATED_ERROR = 0.01
@@ -22,7 +23,15 @@ SPEEDUP_ERROR = 0.30
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
+# Values of options that only runs on a CPU have confirmed, by their names.
+UNCHECKED = {"gradient_checkpointing": ("selective",)}
+
 Interval = tuple[float, float]
+
+
+def unchecked_options(recipe: Recipe) -> tuple[str, ...]:
+    """Returns the options of a recipe whose prediction was never compared with a GPU's measurements."""
+    return tuple(name for name, values in UNCHECKED.items() if getattr(recipe, name) in values)
 
 
 def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_bytes: int) -> dict[str, Interval]:

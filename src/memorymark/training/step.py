@@ -20,6 +20,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 from memorymark.training.blame import blaming
 from memorymark.training.building import build_on
+from memorymark.training.checkpointing import checkpoint_blocks
 from memorymark.training.optimizers import name_of, optimizers_of, updated_in_backward
 from memorymark.training.quantizing import scales_of
 from memorymark.training.weights import DTYPES
@@ -299,20 +300,8 @@ def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
     model.train(recipe.train_mode)
     if recipe.attention != "auto":
         _choose_attention(model, recipe.attention)
-    if recipe.gradient_checkpointing:
-        enable = getattr(model, "gradient_checkpointing_enable", None)
-        if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
-            raise UsageError(
-                f"{name_of(model)} has no gradient checkpointing",
-                hint=Message("drop {gradient_checkpointing}"),
-                code="not_applicable",
-                field="gradient_checkpointing",
-                given=True,
-                proposals=[without("gradient_checkpointing", usual=False)],
-            )
-        enable()
-        if recipe.lora and (let_gradients_in := getattr(model, "enable_input_require_grads", None)) is not None:
-            let_gradients_in()  # else a block with frozen inputs and weights would not be recomputed
+    if recipe.gradient_checkpointing != "none":
+        checkpoint_blocks(model, recipe)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model

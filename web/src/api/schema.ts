@@ -1000,7 +1000,7 @@ export interface components {
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
          *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
          *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-         *     step that were never measured.
+         *     step that were never measured, ``unchecked_options`` are options of it whose prediction no GPU has confirmed.
          */
         ProbeInfo: {
             /** Device Kind */
@@ -1032,6 +1032,11 @@ export interface components {
             source: "measured" | "predicted";
             /** Unknown Operations */
             unknown_operations: string[];
+            /**
+             * Unchecked Options
+             * @default []
+             */
+            unchecked_options: string[];
             /**
              * Weights Dtype
              * @default
@@ -1134,9 +1139,10 @@ export interface components {
             lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
-             * @default false
+             * @default none
+             * @enum {string}
              */
-            gradient_checkpointing: boolean;
+            gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Compile
              * @default false
@@ -1252,7 +1258,7 @@ export interface components {
              *       "lora": 0,
              *       "lora_targets": "all-linear",
              *       "lora_variant": "lora",
-             *       "gradient_checkpointing": false,
+             *       "gradient_checkpointing": "none",
              *       "compile": false,
              *       "attention": "auto",
              *       "tf32": false,
@@ -1591,10 +1597,11 @@ export interface components {
             lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
-             * @description Recompute activations in the backward pass: less memory, more time.
-             * @default false
+             * @description Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones.
+             * @default none
+             * @enum {string}
              */
-            gradient_checkpointing: boolean;
+            gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Compile
              * @description Run the model under torch.compile.
@@ -2182,10 +2189,11 @@ export interface components {
             lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
-             * @description Recompute activations in the backward pass: less memory, more time.
-             * @default false
+             * @description Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones.
+             * @default none
+             * @enum {string}
              */
-            gradient_checkpointing: boolean;
+            gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Compile
              * @description Run the model under torch.compile.
@@ -2929,10 +2937,11 @@ export interface components {
             lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
-             * @description Recompute activations in the backward pass: less memory, more time.
-             * @default false
+             * @description Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones.
+             * @default none
+             * @enum {string}
              */
-            gradient_checkpointing: boolean;
+            gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Compile
              * @description Run the model under torch.compile.
