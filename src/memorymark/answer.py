@@ -10,6 +10,7 @@ from memorymark.advice.suggesting import suggest
 from memorymark.catalog import all_gpus
 from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
+from memorymark.engine.other_loop import with_other_loop
 from memorymark.engine.site import Site
 from memorymark.engine.targets import require_run
 from memorymark.errors import DoesNotFitError, LaunchLimitError
@@ -81,7 +82,7 @@ def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
     start = time.perf_counter()
     on_event(site.announce("building", question.request))
     with opened as probe:
-        return analyze_with(question, probe, on_event, start)
+        return with_other_loop(analyze_with(question, probe, on_event, start), probe)
 
 
 def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
@@ -98,7 +99,7 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
                 start = time.perf_counter()
                 probe.retarget(gpu.id)
             try:
-                analyses[gpu.id] = analyze_with(question, probe, ignore, start)
+                analyses[gpu.id] = with_other_loop(analyze_with(question, probe, ignore, start), probe)
                 batch = analyses[gpu.id].max_batch_size
                 on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
             except DoesNotFitError:
@@ -139,7 +140,7 @@ def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:
                 at_planned = probe.measure(planned)
                 on_event(TrialFinished("throughput", at_planned))
                 found = replace(found, trials=[*found.trials, at_planned])
-            analyses[length] = found
+            analyses[length] = with_other_loop(found, probe)
     if not analyses:
         raise too_long[-1]
     return Sweep(question.request, tuple(sorted(lengths)), dict(sorted(analyses.items())))

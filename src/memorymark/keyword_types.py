@@ -44,6 +44,8 @@ class RecipeOptions(TypedDict, total=False):
     """Train in evaluation mode: dropout off, as in the published table."""
     loss: Literal["model", "mean", "chunked"]
     """The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits."""
+    keep_outputs: bool
+    """Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does."""
     allocator: Literal["default", "expandable"]
     """How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
 
@@ -114,6 +116,8 @@ class ModuleOptions(TargetOptions, total=False):
     """Batches per optimizer step."""
     eval_mode: bool
     """Train in evaluation mode: dropout off, as in the published table."""
+    keep_outputs: bool
+    """Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does."""
     allocator: Literal["default", "expandable"]
     """How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."""
 

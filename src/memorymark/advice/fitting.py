@@ -9,6 +9,7 @@ from memorymark.results.probe_info import ProbeInfo
 # Sets of changes that save memory, smallest first. The fused optimizer makes no temporary copies; "half" stands for
 # the 16-bit precision that the GPU supports.
 FITTING = (
+    ("drop_outputs",),
     ("fused",),
     ("fused", "checkpointing"),
     ("fused", "checkpointing", "in_backward"),

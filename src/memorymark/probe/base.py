@@ -23,6 +23,9 @@ class Probe(Guide, Protocol):
     def measure(self, batch_size: int) -> Trial:
         """Returns the full trial, with breakdown and time, of a training that starts with this size."""
 
+    def keep_outputs(self, keep: bool) -> None:
+        """Continues with a loop that keeps the model's outputs through the backward pass, or that drops them."""
+
 
 class OpenProbe(Probe, Protocol):
     """A probe opened for a training, which can switch to another GPU or other samples. A context manager.

@@ -86,6 +86,10 @@ class LocalProbe:
         with told_as_theirs():
             return self._opening.probe.measure(batch_size)
 
+    def keep_outputs(self, keep: bool) -> None:
+        """Continues with the loop that keeps the model's outputs, or that drops them."""
+        self._opening.probe.keep_outputs(keep)
+
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
         with told_as_theirs():

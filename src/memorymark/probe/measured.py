@@ -114,6 +114,12 @@ class MeasuredProbe:
             sample_sizes=dict(workload.sample_sizes),
         )
 
+    def keep_outputs(self, keep: bool) -> None:
+        """Continues with the loop that keeps the model's outputs, or that drops them."""
+        self._recipe = self._step.recipe = replace(self._recipe, keep_outputs=keep)
+        self._recording, self._recordings, self._layout = True, [], []
+        self._start_over()
+
     def try_batch(self, batch_size: int) -> Trial:
         """Two steps: does it fit, and at what peak?"""
         return self._run(batch_size, QUICK_STEPS, in_full=False)
@@ -250,6 +256,7 @@ class MeasuredProbe:
                 meter.steps += 1
                 time = self._timed(batch_size) if in_full else {}
                 self._device.synchronize()
+                self._step.drop_outputs()
         except Exception as error:
             failure = classify(error)
             if failure is None:

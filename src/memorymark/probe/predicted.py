@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import asdict, replace
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing.known import unknown_operations
 from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
 from memorymark.prediction.tracing.fake_step import TracedStep
+from memorymark.prediction.tracing.operation import MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
@@ -121,6 +123,12 @@ class PredictedProbe:
         certain, capacity = self.info.certain, max(self._capacity_bytes, trial.peak_reserved_bytes)
         return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity))
 
+    def keep_outputs(self, keep: bool) -> None:
+        """Continues with the loop that keeps the model's outputs, or that drops them."""
+        self._recipe = replace(self._recipe, keep_outputs=keep)
+        self._tried.clear()
+        vars(self).pop("_resting", None)
+
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
         if growth.operation.name not in RULES:
             return NOTHING
@@ -133,6 +141,7 @@ class PredictedProbe:
             dropout_state_bytes(self._gpu),
             allocator=self._allocator,
             capped=self._capped,
+            keep_outputs=self._recipe.keep_outputs,
         )
 
     @cached_property
@@ -144,6 +153,7 @@ class PredictedProbe:
             list(memory.run(self._first, FIRST_BATCH, self._scratch))
         except OutOfMemory:
             return None
+        memory.drop_outputs()  # trials begin with the loop
         memory.allocator.empty_cache()
         return memory.allocator.layout(), set(memory.blocks)
 
@@ -206,14 +216,25 @@ class PredictedProbe:
     def _trace(self, batch_size: int) -> Trace:
         """Returns the trace of a later step at this size, as a recording would show it."""
         program = self._step.later
-        trace = Trace()
+        kept = program.returned if self._recipe.keep_outputs else frozenset()
+        outputs: dict[Hashable, int] = {
+            ("output", number): size
+            for growth in program.operations
+            for number, size in growth.made_at(batch_size)
+            if number in kept
+        }
+        trace = Trace(before=dict(outputs))
         for lasting in (self._step.weights, self._step.optimizer_state):
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
         alive: dict[int, int] = {}
         for index, growth in enumerate(program.operations, 1):
             for number in growth.operation.freed:
-                if number in alive:
+                if number in alive and number not in kept:
                     trace.events.append((number, -alive.pop(number)))
+            if growth.operation.name == MODEL_RETURNS:
+                trace.events += [(key, -size) for key, size in outputs.items()]
+                returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
+                outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
             for number, size in growth.made_at(batch_size):
                 alive[number] = size
                 trace.events.append((number, size))

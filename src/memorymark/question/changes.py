@@ -78,6 +78,10 @@ def _sdpa(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
     return {"attention": "sdpa"} if recipe.attention == "eager" else None
 
 
+def _drop_outputs(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
+    return {"keep_outputs": False} if recipe.keep_outputs else None
+
+
 def _compile(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
     return None if recipe.compile else {"compile": True}
 
@@ -156,6 +160,13 @@ CHANGES: dict[str, Change] = {
             _fp16,
         ),
         Change("fused", "fused optimizer", "Nothing: the same update in fewer kernels.", 0, _fused),
+        Change(
+            "drop_outputs",
+            "keep only the loss",
+            "Nothing: the model's outputs are freed before the backward pass. Read what you log from them first.",
+            0,
+            _drop_outputs,
+        ),
         Change(
             "sdpa",
             "SDPA attention",

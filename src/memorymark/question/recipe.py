@@ -245,6 +245,12 @@ class Recipe:
         rare=True,
         words=LOSS_WORDS.__getitem__,
     )
+    keep_outputs: bool = option(
+        False,
+        "Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does.",
+        rare=True,
+        words=lambda _: "outputs kept",
+    )
     allocator: AllocatorKind = option(
         "default",
         "How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",

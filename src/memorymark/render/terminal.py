@@ -25,6 +25,7 @@ from memorymark.render.words import (
     SYNTHETIC,
     about_contest,
     about_maximum,
+    about_other_loop,
     about_recommended,
     about_run,
     about_savings,
@@ -297,6 +298,8 @@ def _used(result: Analysis, trial: Trial) -> str:
 def _batch_sizes(result: Analysis) -> Table:
     table = _facts()
     table.add_row("maximum", f"[bold]{result.max_batch_size}[/bold]", about_maximum(result))
+    if (other := about_other_loop(result)) is not None:
+        table.add_row(*other)
     best = result.recommended
     if best is None:
         table.add_row("recommended", "none", about_recommended(result))

@@ -106,6 +106,17 @@ def about_maximum(result: Analysis) -> str:
     return "; ".join(filter(None, (exact, _beside_today(result), _how_sure(result.max_batch_interval))))
 
 
+def about_other_loop(result: Analysis) -> tuple[str, str, str] | None:
+    """Returns the name of the other way to write the loop, its largest batch and what it is; ``None`` if alike."""
+    other = result.other_loop
+    if other is None:
+        return None
+    size = str(other.max_batch_size or "none")
+    if other.keeps_outputs:
+        return "outputs kept", size, "the maximum of a loop with outputs = model(**batch)"
+    return "outputs dropped", size, "the maximum of a loop that keeps only the loss: loss = model(**batch).loss"
+
+
 def _beside_today(result: Analysis) -> str:
     maximum, today, ratio = result.max_batch_size, result.current_batch_size, result.batch_ratio
     if maximum <= today:

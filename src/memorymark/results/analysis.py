@@ -11,6 +11,7 @@ from memorymark.documents import ADDED_LATER, Document, in_document
 from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, whole_run
+from memorymark.results.other_loop import OtherLoop
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.recommendation import recommend, thrashing_sizes
 from memorymark.results.shown import Shown
@@ -72,7 +73,8 @@ class Analysis(OfOneGpu, Timed, Shown):
     """What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
 
     ``trials`` are all that ran, in order; the last one at a size counts.
-    ``seconds`` is the wall time by stage.
+    ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
+    largest batch by more than 2 %.
 
     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -88,6 +90,7 @@ class Analysis(OfOneGpu, Timed, Shown):
     usage: Usage
     price: Price | None
     seconds: dict[str, float] = field(default_factory=dict)
+    other_loop: OtherLoop | None = field(default=None, metadata=ADDED_LATER)
 
     @property
     @in_document

@@ -34,6 +34,7 @@ class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
     ``model`` is already built and prepared. ``arrived`` returns a batch's tensor as it arrives on the device.
+    ``on_outputs`` is told what each forward pass returns.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class TrainingStep:
         *,
         model: nn.Module | None = None,
         arrived: Callable[[Tensor], Tensor] | None = None,
+        on_outputs: Callable[[Any], None] | None = None,
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
@@ -52,7 +54,8 @@ class TrainingStep:
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         compiles = recipe.compile and not is_compiled(self.model)
-        self._forward: Callable[..., Any] = compiled(self.model) if compiles else self.model
+        self._forward: nn.Module = compiled(self.model) if compiles else self.model
+        self._on_outputs, self._outputs = on_outputs, None
         self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
@@ -78,6 +81,7 @@ class TrainingStep:
     def recover(self) -> None:
         """Makes the step usable after it failed half way."""
         self.model.zero_grad(set_to_none=True)
+        self.drop_outputs()
         self._scaler = self._new_scaler()  # the old one remembers the half step
         if not self._has_optimizer_state:
             for optimizer in self.optimizers:
@@ -88,6 +92,10 @@ class TrainingStep:
         self._has_optimizer_state = self._came_with_state
         self._largest_batch = (0, 0)
         self.recover()
+
+    def drop_outputs(self) -> None:
+        """Drops the outputs that the loop kept, as when its function returns."""
+        self._outputs = None
 
     @property
     def own_optimizer(self) -> str:
@@ -127,7 +135,8 @@ class TrainingStep:
             )
 
     def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
-        loss = self._loss(self._batch(batch_size))
+        with self._seeing_outputs():
+            loss = self._loss(self._batch(batch_size))
         _require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
         if self.recipe.accumulation_steps > 1:
             loss = loss / self.recipe.accumulation_steps
@@ -137,6 +146,26 @@ class TrainingStep:
         if self.workload.loss is not None:
             self._require_gradients()
         on_phase("backward")
+
+    @contextmanager
+    def _seeing_outputs(self) -> Iterator[None]:
+        """Keeps what the model returns if the recipe's loop does, and tells who asked."""
+        told, keeps = self._on_outputs, self.recipe.keep_outputs
+        if told is None and not keeps:
+            yield
+            return
+
+        def see(_module: nn.Module, _inputs: Any, outputs: Any) -> None:
+            if told is not None:
+                told(outputs)
+            if keeps:
+                self._outputs = outputs  # only now are those of the pass before dropped
+
+        handle = self._forward.register_forward_hook(see)
+        try:
+            yield
+        finally:
+            handle.remove()
 
     def _update(self) -> None:
         with blaming("optimizer="):
@@ -282,7 +311,7 @@ def runs_compiled_code(model: nn.Module) -> bool:
     return any(map(is_compiled, model.modules()))
 
 
-def compiled(model: nn.Module) -> Callable[..., Any]:
+def compiled(model: nn.Module) -> nn.Module:
     """Compiles the model as in a fresh process.
 
     If a model of the same class was compiled before at another batch size, torch would compile this one for dynamic
@@ -292,7 +321,9 @@ def compiled(model: nn.Module) -> Callable[..., Any]:
     if _has_compiled:
         torch.compiler.reset()
     _has_compiled = True
-    return torch.compile(model)
+    optimized: Any = torch.compile(model)
+    assert isinstance(optimized, nn.Module)  # noqa: S101 - it wraps a module in a module
+    return optimized
 
 
 def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:

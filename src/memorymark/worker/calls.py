@@ -136,6 +136,11 @@ class Worker:
         """Runs a quick trial of a training that starts with this size."""
         return self._tried(self._probe.try_from_start(batch_size))
 
+    def keep_outputs(self, keep: bool) -> dict[str, Any]:
+        """Continues with the loop that keeps the model's outputs, or that drops them."""
+        self._probe.keep_outputs(keep)
+        return {}
+
     def forecast(self) -> dict[str, Any]:
         """Returns the largest batch that should fit."""
         return {"maximum": self._probe.forecast()}

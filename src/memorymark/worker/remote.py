@@ -83,6 +83,15 @@ class RemoteProbe:
         """The whole answer."""
         return self._trial("measure", batch_size)
 
+    def keep_outputs(self, keep: bool) -> None:
+        """Continues with the loop that keeps the model's outputs, or that drops them."""
+        recipe = replace(self._request.recipe, keep_outputs=keep)
+        self._request = replace(self._request, recipe=recipe)
+        if self._worker is None:
+            self._open()
+        else:
+            self.call("keep_outputs", keep=keep)
+
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
         self._request = replace(self._request, target=replace(self._request.target, gpu=gpu))

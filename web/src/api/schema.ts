@@ -689,7 +689,8 @@ export interface components {
          * @description What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
          *
          *     ``trials`` are all that ran, in order; the last one at a size counts.
-         *     ``seconds`` is the wall time by stage.
+         *     ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
+         *     largest batch by more than 2 %.
          *
          *     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
          *     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -926,6 +927,8 @@ export interface components {
             seconds: {
                 [key: string]: number;
             };
+            /** @default null */
+            other_loop: components["schemas"]["OtherLoop"] | null;
         };
         /**
          * Breakdown
@@ -985,6 +988,18 @@ export interface components {
             requested_bytes: number | null;
             /** Free Bytes */
             free_bytes: number | null;
+        };
+        /**
+         * OtherLoop
+         * @description The largest batch of a loop that keeps the model's outputs through the backward pass, or that drops them.
+         *
+         *     0 means that not even one sample fits.
+         */
+        OtherLoop: {
+            /** Keeps Outputs */
+            keeps_outputs: boolean;
+            /** Max Batch Size */
+            max_batch_size: number;
         };
         /**
          * ProbeInfo
@@ -1181,6 +1196,11 @@ export interface components {
              */
             loss: "model" | "mean" | "chunked";
             /**
+             * Keep Outputs
+             * @default false
+             */
+            keep_outputs: boolean;
+            /**
              * Allocator
              * @default default
              * @enum {string}
@@ -1266,6 +1286,7 @@ export interface components {
              *       "accumulation_steps": 1,
              *       "train_mode": true,
              *       "loss": "model",
+             *       "keep_outputs": false,
              *       "allocator": "default"
              *     }
              */
@@ -1646,6 +1667,12 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean" | "chunked";
+            /**
+             * Keep Outputs
+             * @description Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does.
+             * @default false
+             */
+            keep_outputs: boolean;
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
@@ -2238,6 +2265,12 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean" | "chunked";
+            /**
+             * Keep Outputs
+             * @description Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does.
+             * @default false
+             */
+            keep_outputs: boolean;
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
@@ -2986,6 +3019,12 @@ export interface components {
              * @enum {string}
              */
             loss: "model" | "mean" | "chunked";
+            /**
+             * Keep Outputs
+             * @description Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does.
+             * @default false
+             */
+            keep_outputs: boolean;
             /**
              * Allocator
              * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.

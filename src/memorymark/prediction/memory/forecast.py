@@ -69,7 +69,7 @@ def _peak_bytes(step: list[Action], batch_size: int) -> int:
     for action in step:
         if isinstance(action, int):
             held -= sizes[action]
-        elif not action.optional:
+        elif action is not None and not action.optional:
             size = action.bytes_at(batch_size)
             peak = max(peak, held + size)
             if not action.brief:
@@ -81,19 +81,26 @@ def _peak_bytes(step: list[Action], batch_size: int) -> int:
 def _fits(step: list[Action], batch_size: int, segments: Sequence[Segment], allocator: CachingAllocator) -> bool:
     for segment in segments:
         allocator.add_segment(segment)
+    left: list[Block] = []
     try:
         for _ in range(STEPS):
-            _run(step, batch_size, allocator)
+            left = _run(step, batch_size, allocator, left)
     except OutOfMemory:
         return False
     return True
 
 
-def _run(step: list[Action], batch_size: int, allocator: CachingAllocator) -> None:
+def _run(step: list[Action], batch_size: int, allocator: CachingAllocator, left: list[Block]) -> list[Block]:
+    """Runs one step; takes the blocks that the step before left and returns those that this one leaves."""
     blocks: list[Block] = []
+    freed: set[int] = set()
     for action in step:
-        if isinstance(action, int):
+        if action is None:
+            for block in left:
+                allocator.free(block)
+        elif isinstance(action, int):
             allocator.free(blocks[action])
+            freed.add(action)
         elif action.brief:
             try:
                 allocator.free(allocator.allocate(action.bytes_at(batch_size)))
@@ -102,3 +109,4 @@ def _run(step: list[Action], batch_size: int, allocator: CachingAllocator) -> No
                     raise
         else:
             blocks.append(allocator.allocate(action.bytes_at(batch_size)))
+    return [block for number, block in enumerate(blocks) if number not in freed]

@@ -59,8 +59,8 @@ class Request:
         return round(min(max(self.base + self.slope * batch_size, 1), self.most))
 
 
-Action = Request | int
-"""A request, or the number of the request to free, not counting brief ones."""
+Action = Request | int | None
+"""A request; the number of one to free, not counting brief ones; or ``None`` to free what the step before left."""
 Place = tuple[int, int]
 """Where scratch space is taken: after this many requests, and this many frees since the last of them."""
 
@@ -69,11 +69,13 @@ Place = tuple[int, int]
 class _Outline:
     """A step without its scratch space (requests by number, frees as ``-1 - number``), and its scratch space.
 
+    ``None`` stands for the first block that it frees of those that were there before.
+
     ``sums`` are the partial sums of a reduction, which come with locks; their number grows with the batch until they
     keep the whole GPU busy.
     """
 
-    order: list[int] = field(default_factory=list)
+    order: list[int | None] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     scratch: dict[Place, list[int]] = field(default_factory=dict)
     sums: dict[Place, list[int]] = field(default_factory=dict)
@@ -106,7 +108,9 @@ class _Pair:
         requests = frees = 0
         for number in self.many.order:
             actions += self._brief((requests, frees))
-            if number >= 0:
+            if number is None:
+                actions.append(None)
+            elif number >= 0:
                 before = self.numbers.get(number)
                 sizes_before = [] if before is None else [self.few.sizes[before]]
                 actions += self._growing([self.many.sizes[number]], sizes_before)
@@ -181,6 +185,8 @@ def _outline(trace: Trace) -> _Outline:
             elif key in numbers:
                 outline.order.append(-1 - numbers.pop(key))
                 frees += 1
+            elif key in trace.before and None not in outline.order:
+                outline.order.append(None)
             index += 1
     return outline
 

@@ -11,7 +11,7 @@ from memorymark.prediction.memory.allocator import Block, OutOfMemory
 from memorymark.prediction.memory.allocator_for import allocator_for
 from memorymark.prediction.memory.scratch_space import Scratch
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS
+from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.units import MIB
 
@@ -23,7 +23,10 @@ ScratchOf = Callable[[Growth, int], Scratch]
 
 
 class Memory:
-    """The allocator, and which block holds which storage; ``capped`` as for ``allocator_for``."""
+    """The allocator, and which block holds which storage; ``capped`` as for ``allocator_for``.
+
+    With ``keep_outputs``, what the model returns stays until its next forward pass has returned.
+    """
 
     def __init__(
         self,
@@ -33,8 +36,11 @@ class Memory:
         *,
         allocator: AllocatorKind = "default",
         capped: bool = False,
+        keep_outputs: bool = False,
     ) -> None:
         self.allocator = allocator_for(allocator, capacity_bytes, capped=capped)
+        self._keep_outputs = keep_outputs
+        self._outputs: list[Block] = []
         self._workspace_bytes = workspace_bytes
         self._dropout_state_bytes = dropout_state_bytes
         self.blocks: dict[int, Block] = {}
@@ -57,7 +63,12 @@ class Memory:
         phase_before: Phase = "optimizer"
         overall_peak = self.allocator.peak_allocated_bytes
         self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
+        kept = program.returned if self._keep_outputs else frozenset()
         for index, growth in enumerate(program.operations, 1):
+            self._free(growth.operation.freed, kept)
+            if kept and growth.operation.name == MODEL_RETURNS:
+                self.drop_outputs()
+                self._outputs = self._taken(growth.operation.inputs, kept)
             self._run_operation(growth, batch_size, scratch, in_backward=phase_before == "forward")
             if index in ends:
                 phase_before = ends[index]
@@ -66,11 +77,23 @@ class Memory:
                 self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
         self.allocator.peak_allocated_bytes = max(overall_peak, self.allocator.peak_allocated_bytes)
 
-    def _run_operation(self, growth: Growth, batch_size: int, scratch: ScratchOf, *, in_backward: bool) -> None:
-        for number in growth.operation.freed:
-            block = self.blocks.pop(number, None)
+    def drop_outputs(self) -> None:
+        """Frees the outputs that are kept."""
+        for block in self._outputs:
+            self.allocator.free(block)
+        self._outputs = []
+
+    def _taken(self, outputs: Iterable[TensorFacts], kept: frozenset[int]) -> list[Block]:
+        numbers = dict.fromkeys(tensor.storage for tensor in outputs if tensor.storage in kept)
+        return [self.blocks.pop(number) for number in numbers if number in self.blocks]
+
+    def _free(self, numbers: Iterable[int], kept: frozenset[int]) -> None:
+        for number in numbers:
+            block = self.blocks.pop(number, None) if number not in kept else None
             if block is not None:
                 self.allocator.free(block)
+
+    def _run_operation(self, growth: Growth, batch_size: int, scratch: ScratchOf, *, in_backward: bool) -> None:
         made, taken = growth.made_at(batch_size), scratch(growth, batch_size)
         if growth.operation.name == recurrent.FORWARD:
             self._run_recurrent(growth, made, taken.peak_bytes)

@@ -15,7 +15,7 @@ from memorymark.prediction.timing import elementwise as elementwise_time
 from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, Operation, TensorFacts
+from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, Operation, TensorFacts
 from memorymark.prediction.tracing.program import Program
 
 GROUPED = "_grouped_mm"
@@ -87,8 +87,8 @@ KINDS = {
     "embedding_dense_backward": "embedding backward",
     "index_put": "embedding backward",
 }
-# Operations that run no kernel: views, and memory that is not written yet.
-VIEWS = frozenset(
+# Operations that run no kernel: views, memory that is not written yet, and the end of a forward pass.
+VIEWS = frozenset({MODEL_RETURNS}) | frozenset(
     "view _unsafe_view t transpose transpose_ detach expand permute slice select unsqueeze squeeze split "
     "split_with_sizes unbind alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided "
     "empty_like new_empty".split()

@@ -79,9 +79,9 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe), fake_mode)
-        step = TrainingStep(workload, as_traced(recipe), CPU, model=model)
-        _update_all_at_once(step)
         tracer = Tracer(fake_mode)
+        step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
+        _update_all_at_once(step)
         _note_updates(step, tracer)
         with _not_tracing_for_transformers(), fake_mode, tracer:
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
@@ -108,9 +108,12 @@ def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredi
 
 
 def as_traced(recipe: Recipe) -> Recipe:
-    """Returns the recipe without what does not affect a trace: TF32, the allocator, and further accumulation steps."""
+    """Returns the recipe without what does not affect a trace.
+
+    That is TF32, the allocator, what the loop does with the outputs, and further accumulation steps.
+    """
     steps = min(recipe.accumulation_steps, TRACED_ACCUMULATION_STEPS)
-    return replace(recipe, tf32=False, allocator="default", accumulation_steps=steps)
+    return replace(recipe, tf32=False, allocator="default", keep_outputs=False, accumulation_steps=steps)
 
 
 def _build(workload: Workload, recipe: Recipe) -> nn.Module:

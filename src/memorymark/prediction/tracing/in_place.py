@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from memorymark.devices.allocations import Owner
-from memorymark.prediction.tracing.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.operation import GRADIENTS_MEET, MODEL_RETURNS, Operation, StepTrace, TensorFacts
 
 # Operations that return the same tensor under another name.
 DETACHES = frozenset({"detach", "detach_"})
@@ -48,6 +48,10 @@ class _Sums:
         """Notes the storages that an operation makes, and its views of existing ones."""
         operation = self.operations[index]
         operation.freed = self.as_renamed(operation.freed)
+        if operation.name == MODEL_RETURNS:
+            operation.inputs = tuple(
+                replace(one, storage=self.renamed.get(one.storage, one.storage)) for one in operation.inputs
+            )
         self._sizes.update(operation.made)
         if operation.base_name not in DETACHES:
             made = dict(operation.made)

@@ -14,6 +14,8 @@ from memorymark.devices.allocations import Owner, Phase
 
 GRADIENTS_MEET = "autograd.add"
 """The name given to the sum of two gradients of one tensor."""
+MODEL_RETURNS = "model returns"
+"""The name given to the end of a forward pass; its inputs are what the model returned."""
 MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_grouped_mm"})
 
 

@@ -14,7 +14,7 @@ from math import factorial, prod
 
 from memorymark.devices.allocations import Phase
 from memorymark.errors import CannotPredictError
-from memorymark.prediction.tracing.operation import Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.operation import MODEL_RETURNS, Operation, StepTrace, TensorFacts
 
 # Bytes grow at most with this power of the batch: triples of samples, or pairs of pairs.
 DEGREE = 4
@@ -126,6 +126,13 @@ class Program:
         after = [(phase, end + more) for phase, end in self.marks if end > second.start]
         operations = self.operations[: second.stop] + again * self.operations[second.start : second.stop]
         return Program(operations + self.operations[second.stop :], before + repeated + after)
+
+    @cached_property
+    def returned(self) -> frozenset[int]:
+        """The storages that the step makes and the model returns."""
+        made = {number for growth in self.operations for number, _ in growth.operation.made}
+        ends = (growth.operation for growth in self.operations if growth.operation.name == MODEL_RETURNS)
+        return frozenset(tensor.storage for end in ends for tensor in end.inputs if tensor.storage in made)
 
     @cached_property
     def _second_batch(self) -> range:

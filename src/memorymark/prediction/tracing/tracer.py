@@ -18,10 +18,11 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from memorymark.devices.allocations import Phase
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
-from memorymark.prediction.tracing.operation import GRADIENTS_MEET, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.operation import GRADIENTS_MEET, MODEL_RETURNS, Operation, StepTrace, TensorFacts
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
 from memorymark.prediction.tracing.values import is_random, is_uniform, keep_values, known, run_on_values
 from memorymark.training import quantized_layers
+from memorymark.training.outputs import tensors_inside
 
 TRACED = ("aten", "prims", quantized_layers.NAMESPACE)
 _ASKS_FOR_A_VALUE = {
@@ -60,6 +61,12 @@ class Tracer(TorchDispatchMode):
         self._write("phase end", (), (), (), ())
         self._in_backward, self._in_optimizer = phase == "forward", phase == "backward"
         self.trace.marks.append((phase, len(self.trace.operations)))
+
+    def note_outputs(self, outputs: Any) -> None:
+        """Notes what a forward pass of the model returned."""
+        if self.trace is not None:
+            facts = tuple(self._facts(tensor) for tensor in tensors_inside(outputs))
+            self._write(MODEL_RETURNS, facts, (), (), ())
 
     @contextmanager
     def updating(self) -> Iterator[None]:
