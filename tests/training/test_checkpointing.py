@@ -30,7 +30,7 @@ class Counted(TorchDispatchMode):
         self.calls = Counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.calls[func._schema.name] += 1
+        self.calls[func.name().partition(".")[0]] += 1
         return func(*args, **(kwargs or {}))
 
 
