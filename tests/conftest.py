@@ -14,7 +14,7 @@ os.environ.pop("MEMORYMARK_SERVER", None)
 
 import pytest
 
-pytest_plugins = ["support.browser", "support.databases", "support.service"]
+pytest_plugins = ["support.browser", "support.databases", "support.forked_workers", "support.service"]
 
 # By file, what takes longest: begun first, so that no tester is left with one of these when the others are done.
 LONGEST = [

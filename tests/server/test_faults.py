@@ -6,22 +6,13 @@ import signal
 import socket
 import sqlite3
 import threading
-import time
 import uuid
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-import memorymark as mm
-from memorymark.errors import StoppedError
-from memorymark.history import Store, new_job
-from memorymark.question.question import Question
-from memorymark.server import warm_workers
-from memorymark.server.live_job import LiveJob
-from memorymark.server.warm_workers import WarmWorkers
 from memorymark.units import MIB
-from memorymark.worker.supervisor import WorkerProcess
 from support.faults import (
     LONG,
     MARK_VARIABLE,
@@ -35,6 +26,7 @@ from support.faults import (
     quick,
     workers,
 )
+from support.forked_workers import fresh_workers, is_fresh
 from support.processes import PATIENCE_SECONDS, is_running, wait_until
 from support.service import quick_service
 
@@ -59,14 +51,36 @@ def breakable(tmp_path_factory):
             end_workers(mark)
 
 
-# The worker
+# The worker, a process of its own from the start
 
 
-def test_a_worker_killed_in_a_trial_fails_its_job_and_no_other(breakable):
+@pytest.fixture
+def fresh_cpu_worker(breakable):
+    """The process id of a new worker that waits in the CPU lane: one that was forked is used up first."""
+    with fresh_workers():
+        breakable.finished(breakable.submit(SHORT, seq_len=16, fresh=True))
+        pid = breakable.warm_pid("cpu")
+    assert is_fresh(pid)
+    return pid
+
+
+@pytest.fixture
+def fresh_prediction_worker(breakable):
+    """The process id of a new worker that waits in the lane for predictions, in place of one that was forked."""
+    with fresh_workers():
+        os.kill(breakable.warm_pid("prediction-0"), signal.SIGKILL)
+        breakable.finished(breakable.submit(quick()))
+        pid = breakable.warm_pid("prediction-0")
+    assert is_fresh(pid)
+    return pid
+
+
+def test_a_worker_killed_in_a_trial_fails_its_job_and_no_other(breakable, fresh_cpu_worker):
     job_id = breakable.submit(SLOW)
     watcher = Watcher(breakable.port, job_id)
     watcher.wait_for("trial")
     pid = breakable.busy_pid(job_id)
+    assert pid == fresh_cpu_worker
 
     os.kill(pid, signal.SIGKILL)
 
@@ -102,10 +116,8 @@ def memory_group(pid, limit_bytes):
         group.rmdir()
 
 
-def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reason(breakable):
-    pid = breakable.warm_pid("cpu")
-
-    with memory_group(pid, 128 * MIB):
+def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reason(breakable, fresh_cpu_worker):
+    with memory_group(fresh_cpu_worker, 128 * MIB):
         job_id = breakable.submit(SLOW)
         watcher = Watcher(breakable.port, job_id)
         job = breakable.finished(job_id)
@@ -114,7 +126,7 @@ def test_a_worker_that_the_kernel_kills_for_memory_fails_its_job_with_that_reaso
     assert "the host ran out of memory; free some, or lower max_batch." in job["error"]
     assert_sentence(job["error"])
     assert watcher.ended()["event"] == "error"
-    assert not is_running(pid)
+    assert not is_running(fresh_cpu_worker)
     assert_well(breakable)
 
 
@@ -124,9 +136,8 @@ def limit_address_space(pid, room_bytes):
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
 
 
-def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(breakable):
-    pid = breakable.warm_pid("cpu")
-    limit_address_space(pid, 128 * MIB)
+def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(breakable, fresh_cpu_worker):
+    limit_address_space(fresh_cpu_worker, 128 * MIB)
 
     job_id = breakable.submit(SLOW)
     watcher = Watcher(breakable.port, job_id)
@@ -135,13 +146,12 @@ def test_where_allocations_fail_in_the_worker_those_batches_do_not_fit(breakable
 
     assert trial["failure"]["kind"] == "memory"
     assert watcher.ended()["event"] == "error"
-    assert not is_running(pid)
+    assert not is_running(fresh_cpu_worker)
     assert_well(breakable)
 
 
-def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(breakable):
-    pid = breakable.warm_pid("cpu")
-    limit_address_space(pid, 0)
+def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(breakable, fresh_cpu_worker):
+    limit_address_space(fresh_cpu_worker, 0)
 
     job_id = breakable.submit(SLOW)
     watcher = Watcher(breakable.port, job_id)
@@ -154,10 +164,11 @@ def test_a_worker_that_gets_no_memory_at_all_ends_its_job_with_a_sentence(breaka
     assert_well(breakable)
 
 
-def test_a_worker_that_hangs_is_ended_by_the_time_limit(breakable):
+def test_a_worker_that_hangs_is_ended_by_the_time_limit(breakable, fresh_prediction_worker):
     job_id = breakable.submit(LONG, time_limit=3)
     watcher = Watcher(breakable.port, job_id)
     pid = breakable.busy_pid(job_id)
+    assert pid == fresh_prediction_worker
 
     os.kill(pid, signal.SIGSTOP)
 
@@ -170,15 +181,14 @@ def test_a_worker_that_hangs_is_ended_by_the_time_limit(breakable):
     assert_well(breakable)
 
 
-def test_a_worker_that_dies_while_it_waits_costs_no_job(breakable):
-    pid = breakable.warm_pid("prediction-0")
-    os.kill(pid, signal.SIGKILL)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+def test_a_worker_that_dies_while_it_waits_costs_no_job(breakable, fresh_prediction_worker):
+    os.kill(fresh_prediction_worker, signal.SIGKILL)
+    os.waitid(os.P_PID, fresh_prediction_worker, os.WEXITED | os.WNOWAIT)
 
     job = breakable.finished(breakable.submit(quick()))
 
     assert job["state"] == "done"
-    assert breakable.warm_pid("prediction-0") != pid
+    assert breakable.warm_pid("prediction-0") != fresh_prediction_worker
     assert_well(breakable)
 
 
@@ -230,21 +240,6 @@ def test_watchers_that_go_away_without_a_word_make_room_for_others(breakable):
     assert_well(breakable)
 
 
-def test_a_watcher_who_reads_slowly_gets_the_last_event_too(tmp_path):
-    question = Question(request=mm.Request(model="bert", target=mm.Target(gpu="a10")))
-    with closing(Store(f"sqlite:///{tmp_path / 'history.db'}")) as store:
-        live = LiveJob(new_job(question, "http"), store, max_seconds=1)
-        live.add()
-        stream = live.watch(0, heartbeat_seconds=0.1)
-        heard = [event.event for event in next(stream)]
-
-        live.tell("state", {"state": "running"}, state="running")
-        live.tell("error", {}, state="failed", error="it failed.")  # while what came before is still being sent
-        heard += [event.event for happened in stream for event in happened]
-
-    assert heard == ["state", "state", "error"]
-
-
 def test_a_stream_tells_a_failure_in_the_words_of_the_job(breakable):
     job_id = breakable.submit(quick(), memory_gib=0.001)
     watcher = Watcher(breakable.port, job_id)
@@ -253,25 +248,6 @@ def test_a_stream_tells_a_failure_in_the_words_of_the_job(breakable):
     assert (job["state"], job["error_kind"]) == ("failed", "does_not_fit")
     why = {name: job[name] for name in ("state", "error", "error_kind", "suggestions", "problem")}
     assert watcher.ended()["data"] == why
-
-
-def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
-    question = Question(request=mm.Request(model="bert", target=mm.Target(gpu="a10")))
-    database = tmp_path / "history.db"
-    with closing(Store(f"sqlite:///{database}")) as store:
-        live = LiveJob(new_job(question, "http"), store, max_seconds=1)
-        live.add()
-        with closing(sqlite3.connect(database, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # nobody else can write now
-            teller = threading.Thread(target=live.tell, args=["result", {}], kwargs={"state": "done", "result": {}})
-            teller.start()
-            teller.join(0.5)
-            state_meanwhile = live.job.state
-            other.execute("ROLLBACK")
-        teller.join(PATIENCE_SECONDS)
-
-        assert state_meanwhile == "queued"
-        assert (live.job.state, store.job(live.job.id).state) == ("done", "done")
 
 
 # A worker that is not ready yet
@@ -285,8 +261,9 @@ def starting_worker(breakable):
     breakable.warm_pid("cpu")
     job_id = breakable.submit(SLOW)
     others = {breakable.busy_pid(job_id), breakable.warm_pid("prediction-0")}
-    breakable.cancel(job_id)  # which ends its worker, so that the lane gets itself another
-    pid = wait_until(lambda: next(iter(workers(breakable.mark) - others), None))
+    with fresh_workers():  # which take seconds to start
+        breakable.cancel(job_id)  # which ends its worker, so that the lane gets itself another
+        pid = wait_until(lambda: next(iter(workers(breakable.mark) - others), None))
     assert breakable.lane("cpu")["state"] == "starting"
     try:
         yield pid
@@ -327,54 +304,6 @@ def test_a_worker_that_dies_while_it_starts_costs_no_later_job(breakable):
 
     assert (job["state"], job["error"]) == ("done", None)
     assert_well(breakable)
-
-
-def test_a_worker_that_could_not_start_is_tried_again_without_a_job(monkeypatch):
-    tries = []
-
-    class FailsOnce(WorkerProcess):
-        def __init__(self, confinement):
-            super().__init__(confinement)
-            tries.append(self.process.pid)
-            if len(tries) == 1:
-                self.interrupt()
-
-    monkeypatch.setattr(warm_workers, "RETRY_SECONDS", 0.5)
-    monkeypatch.setattr(warm_workers, "WorkerProcess", FailsOnce)
-    lane_workers = WarmWorkers(reuse=False)
-    try:
-        lane_workers.prepare()
-        wait_until(lambda: lane_workers.state == "failed")
-        wait_until(lambda: lane_workers.state == "ready")
-        assert [lane_workers.pid] == tries[1:]
-    finally:
-        lane_workers.stop()
-    assert not any(map(is_running, tries))
-
-
-@pytest.mark.parametrize("is_there", [False, True], ids=["before it is there", "while it starts"])
-def test_a_worker_that_nobody_waits_for_any_more_is_not_left_behind(monkeypatch, is_there):
-    started = threading.Event()
-
-    class SlowToStart(WorkerProcess):
-        def __init__(self, confinement):
-            time.sleep(0 if is_there else 0.5)
-            super().__init__(confinement)
-            started.set()
-
-    mark = uuid.uuid4().hex
-    monkeypatch.setenv(MARK_VARIABLE, mark)
-    monkeypatch.setattr(warm_workers, "WorkerProcess", SlowToStart)
-    lane_workers = WarmWorkers(reuse=False)
-    try:
-        with pytest.raises(StoppedError):  # as for a job that is cancelled
-            lane_workers.take(started.is_set if is_there else lambda: True)
-        assert started.wait(PATIENCE_SECONDS)
-        wait_until(lambda: workers(mark) == set(), seconds=20)
-        lane_workers.stop()
-        assert workers(mark) == set()
-    finally:
-        end_workers(mark)
 
 
 # The history

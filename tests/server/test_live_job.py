@@ -1,10 +1,14 @@
 """Whoever listens hears everything, whatever happens between two looks."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
+from memorymark.history import Store, new_job
 from memorymark.question.question import Question
 from memorymark.question.request import Request
 from memorymark.question.target import Target
+from memorymark.server.live_job import LiveJob
 from support.processes import PATIENCE_SECONDS
 
 QUESTION = Question(request=Request(model="bert", target=Target(gpu="a10")))
@@ -91,3 +95,35 @@ def test_what_was_told_is_read_without_waiting_for_who_writes(idle_jobs, monkeyp
     assert ([event.event for event in events], job.state) == (["error"], "failed")
     live.wake()
     assert len(heard) == 1
+
+
+def test_a_watcher_who_reads_slowly_gets_the_last_event_too(tmp_path):
+    with closing(Store(f"sqlite:///{tmp_path / 'history.db'}")) as store:
+        live = LiveJob(new_job(QUESTION, "http"), store, max_seconds=1)
+        live.add()
+        stream = live.watch(0, heartbeat_seconds=0.1)
+        heard = [event.event for event in next(stream)]
+
+        live.tell("state", {"state": "running"}, state="running")
+        live.tell("error", {}, state="failed", error="it failed.")  # while what came before is still being sent
+        heard += [event.event for happened in stream for event in happened]
+
+    assert heard == ["state", "state", "error"]
+
+
+def test_nobody_hears_of_an_answer_before_it_is_written(tmp_path):
+    database = tmp_path / "history.db"
+    with closing(Store(f"sqlite:///{database}")) as store:
+        live = LiveJob(new_job(QUESTION, "http"), store, max_seconds=1)
+        live.add()
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody else can write now
+            teller = threading.Thread(target=live.tell, args=["result", {}], kwargs={"state": "done", "result": {}})
+            teller.start()
+            teller.join(0.5)
+            state_meanwhile = live.job.state
+            other.execute("ROLLBACK")
+        teller.join(PATIENCE_SECONDS)
+
+        assert state_meanwhile == "queued"
+        assert (live.job.state, store.job(live.job.id).state) == ("done", "done")

@@ -9,8 +9,9 @@ import pytest
 from memorymark.errors import WorkerError
 from memorymark.worker import landlock
 from memorymark.worker.supervisor import WorkerProcess
-from support.calls import QUICK, is_error
-from support.processes import wait_until
+from support.calls import QUICK, Caller, is_error
+from support.forked_workers import fresh_workers
+from support.service import quick_service
 
 SECRET = "what only the operator may read"
 
@@ -129,11 +130,13 @@ def test_what_a_crash_says_stays_in_the_log(call, caplog, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
-def test_a_worker_of_the_service_is_sealed(call, answered):
-    def idle():
-        return next((lane for lane in call.health()["workers"] if lane["pid"] is not None), None)
+def test_a_worker_of_the_service_is_sealed(tmp_path):
+    with fresh_workers(), quick_service(tmp_path / "history.db") as started:
+        assert_sealed(Path(f"/proc/{Caller(started.port).warm_pid('prediction-0')}"))
 
-    process = Path(f"/proc/{wait_until(idle)['pid']}")
+
+def assert_sealed(process):
+    """What the kernel says about a process that waits."""
     environment = dict(one.split("=", 1) for one in (process / "environ").read_text().split("\0") if "=" in one)
 
     assert not {"MEMORYMARK_DATABASE", "MEMORYMARK_TOKEN", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & environment.keys()

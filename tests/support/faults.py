@@ -15,6 +15,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from support.calls import Caller
+from support.forked_workers import server_pids
 from support.processes import PATIENCE_SECONDS, is_running, wait_until
 
 # Whoever is started with this in the environment, and all that it starts, can be found by it.
@@ -45,7 +46,7 @@ def workers(mark):
             is_ours = is_worker and f"{MARK_VARIABLE}={mark}".encode() in (process / "environ").read_bytes()
         except OSError:  # it has just ended
             continue
-        if is_ours and is_running(int(process.name)):
+        if is_ours and is_running(int(process.name)) and int(process.name) not in server_pids:
             found.add(int(process.name))
     return found
 

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import memorymark as mm
 import support
 from memorymark.worker.remote import RemoteProbe
 from memorymark.worker.supervisor import KeptWorkers
+from support.forked_workers import fresh_workers
 from support.processes import PATIENCE_SECONDS, SeenWorkers, is_running, wait_until
 
 MODEL = f"{Path(support.__file__).with_name('tiny.py')}:tiny"
@@ -25,10 +26,10 @@ import os, signal, sys, threading
 
 if any("memorymark.worker.child" in argument for argument in sys.orig_argv):
     def leave_word():
-        with open(os.environ["WORD"], "w") as file:
+        with open(os.environ["TEST_WORD"], "w") as file:
             file.write(f"{{os.getpid()}}\\n")
 
-    if os.environ.get("STOPS_AT_START"):
+    if os.environ.get("TEST_STOPS_AT_START"):
         leave_word()
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -55,7 +56,7 @@ if any("memorymark.worker.child" in argument for argument in sys.orig_argv):
         elif size == {LEAKS}:
             leaked.append(output)
             raise torch.OutOfMemoryError("CUDA out of memory")
-        elif size == {HANGS} or (size and os.environ.get("ALWAYS_HANGS")):
+        elif size == {HANGS} or (size and os.environ.get("TEST_ALWAYS_HANGS")):
             leave_word()
             threading.Event().wait()
 
@@ -85,7 +86,9 @@ def workers():
 @pytest.fixture(scope="module")
 def probe(workers):
     """Shared: it starts a new worker by itself after each one that it lost."""
-    with RemoteProbe(REQUEST, workers=workers) as probe:
+    with ExitStack() as stack:
+        with fresh_workers():
+            probe = stack.enter_context(RemoteProbe(REQUEST, workers=workers))
         yield probe
 
 
@@ -93,7 +96,7 @@ def probe(workers):
 def word(tmp_path, monkeypatch):
     """The file in which a hanging worker leaves its process id; a worker that is still there at the end is killed."""
     path = tmp_path / "word"
-    monkeypatch.setenv("WORD", str(path))
+    monkeypatch.setenv("TEST_WORD", str(path))
     yield path
     if path.exists() and is_running(int(path.read_text())):
         os.kill(int(path.read_text()), signal.SIGKILL)
@@ -129,6 +132,7 @@ def test_what_a_model_prints_is_no_answer_and_reaches_nobody(probe, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("workers_are_fresh")
 @pytest.mark.parametrize(
     ("size", "said"),
     [
@@ -186,6 +190,7 @@ def test_a_clean_worker_is_kept(probe, workers):
     assert is_running(pid)
 
 
+@pytest.mark.usefixtures("workers_are_fresh")
 def test_a_worker_killed_in_a_trial_is_an_error_that_says_so(word):
     workers = SeenWorkers()
     with RemoteProbe(REQUEST, workers=workers) as probe:
@@ -198,8 +203,9 @@ def test_a_worker_killed_in_a_trial_is_an_error_that_says_so(word):
     assert not any(map(is_running, workers.pids))
 
 
+@pytest.mark.usefixtures("workers_are_fresh")
 def test_a_worker_that_does_not_answer_is_stopped(word, monkeypatch):
-    monkeypatch.setenv("STOPS_AT_START", "1")
+    monkeypatch.setenv("TEST_STOPS_AT_START", "1")
 
     with pytest.raises(mm.WorkerError, match="did not answer within 3 s and was stopped; raise time_limit="):
         RemoteProbe(REQUEST, time_limit_seconds=3).__enter__()
@@ -230,7 +236,7 @@ COMMAND = f"import sys; from memorymark.cli.main import main; {START}; main()"
     ("code", "last_words"), [(API, "KeyboardInterrupt"), (COMMAND, "stopped by Ctrl-C")], ids=["api", "command"]
 )
 def test_ctrl_c_leaves_no_worker_behind(code, last_words, word):
-    with python(code, ALWAYS_HANGS="1") as caller:
+    with python(code, TEST_ALWAYS_HANGS="1") as caller:
         worker = pid_in(word)
         assert is_running(worker)
 

@@ -17,6 +17,7 @@ from memorymark.worker.calls import Worker
 from memorymark.worker.child import answer
 from memorymark.worker.confinement import HOME_PREFIX, TOO_MUCH_MEMORY_EXIT, Confinement, make_home, shortcomings
 from memorymark.worker.supervisor import WorkerProcess
+from support.forked_workers import fresh_workers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are sealed on Linux")
 HAS_LANDLOCK = sys.platform == "linux" and landlock.version() > 0
@@ -154,7 +155,8 @@ def test_a_worker_that_took_too_much_memory_says_what_to_do(monkeypatch):
 
 def test_a_worker_ended_for_its_memory_is_a_question_that_asks_too_much():
     before = homes()
-    worker = WorkerProcess(Confinement(memory_bytes=8 * MIB, on_gpu=True))  # less than Python itself takes
+    with fresh_workers():
+        worker = WorkerProcess(Confinement(memory_bytes=8 * MIB, on_gpu=True))  # less than Python itself takes
     try:
         with pytest.raises(TooLargeForWorkerError, match="more memory than a worker of the service may use"):
             worker.call("second_batch", {}, 60)

@@ -7,13 +7,13 @@ import os
 import queue
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from subprocess import PIPE, Popen
+from typing import IO, Any, Protocol
 
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, WorkerError, WorkerLostError
 from memorymark.messages import Message
@@ -33,6 +33,22 @@ main()
 """
 
 
+def launch(command: list[str], environment: dict[str, str], folder: str | None, stderr: IO[bytes]) -> Popen[str]:
+    """Starts a worker process with pipes to its standard input and output."""
+    return Popen(  # noqa: S603 - our own code
+        command,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=stderr,
+        # In its own session: Ctrl-C reaches only the parent, which then ends the child and everything it started.
+        start_new_session=True,
+        env=environment,
+        cwd=folder,
+        text=True,
+        encoding="utf-8",
+    )
+
+
 class WorkerProcess:
     """A worker process, its two pipes, and a file that catches what it prints."""
 
@@ -45,19 +61,9 @@ class WorkerProcess:
         if confinement is not None and self._home is not None:
             command.append(confinement.to_argument(self._home))
             environment = confinement.environment(self._home)
-        # In its own session: Ctrl-C reaches only the parent, which then ends the child and everything it started.
-        self.process = subprocess.Popen(  # noqa: S603 - our own code
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            start_new_session=True,
-            # On a busy host, threads that spin while they wait make a CPU step several times slower.
-            env={"OMP_WAIT_POLICY": "PASSIVE", **environment, "PYTHONUNBUFFERED": "1"},
-            cwd=self._home if self.is_sealed else None,
-            text=True,
-            encoding="utf-8",
-        )
+        # On a busy host, threads that spin while they wait make a CPU step several times slower.
+        environment = {"OMP_WAIT_POLICY": "PASSIVE", **environment, "PYTHONUNBUFFERED": "1"}
+        self.process = launch(command, environment, self._home if self.is_sealed else None, self._stderr)
         self._is_killed = False
         self._is_interrupted = threading.Event()
         self._answers: queue.Queue[str | None] = queue.Queue()
