@@ -114,7 +114,7 @@ class Worker:
         self._opening = Opening(NamedTraining(asked, self._traces), asked.target, device)
         if device is None:  # the model was traced, so it has run
             self.suspect = None
-        settle()
+        settle(anew=device is not None)
 
     def retarget(self, gpu: str) -> dict[str, Any]:
         """Predicts the same request for another GPU from here on."""
@@ -125,7 +125,7 @@ class Worker:
         """Continues with samples of another length: measures the same model, or predicts from a new trace."""
         start = time.perf_counter()
         self._opened.reshape(seq_len)
-        settle()
+        settle(anew=self._probe.info.source == "measured")
         return self._info({"build": time.perf_counter() - start})
 
     def try_batch(self, batch_size: int) -> dict[str, Any]:

@@ -17,9 +17,13 @@ def load(*, with_transformers: bool) -> dict[str, Any]:
     return _what_is_here()
 
 
-def settle() -> None:
-    """Exempts everything alive now from garbage collection, which makes later collections quick."""
-    gc.unfreeze()
+def settle(*, anew: bool) -> None:
+    """Exempts everything alive now from garbage collection, which makes later collections quick.
+
+    Set ``anew`` to look for garbage also in what was exempted before, such as a model that left a device.
+    """
+    if anew:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()
 

@@ -23,6 +23,7 @@ from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.messages import Message, as_message
 from memorymark.prediction.tracing.cuda_choices import cuda_choices
 from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
+from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, merge
@@ -74,7 +75,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with cuda_choices(capability):
+    with no_full_collections(), cuda_choices(capability):
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
@@ -86,7 +87,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         with _not_tracing_for_transformers(), fake_mode, tracer:
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
             traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
-    first, later = merge(traces[0], traces[1], TRACED_BATCH)
+        first, later = merge(traces[0], traces[1], TRACED_BATCH)
     return TracedStep(
         first,
         later,
