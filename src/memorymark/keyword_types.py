@@ -65,7 +65,7 @@ class ModelOptions(TypedDict, total=False):
     """What is trained, and the shape of its samples."""
 
     task: str | None
-    """The head to train, such as causal-lm; defaults to the model's usual one."""
+    """What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task."""
     revision: str | None
     """Branch, tag or commit of a Hugging Face model."""
     trust_remote_code: bool

@@ -398,3 +398,20 @@ def test_code_of_a_model_runs_only_where_it_is_trusted(tmp_path):
 
     assert "--trust-remote-code if the model brings its own code" in refused.stdout
     assert json.loads(trusted.stdout)["fits"], trusted.stdout + trusted.stderr
+
+
+def test_supervised_fine_tuning_learns_the_answer_alone():
+    made = workload({"model_type": "llama", **TINY}, task="sft", seq_len=16)
+
+    batch = made.batch(2, CPU)
+
+    assert (batch["labels"][:, :8] == -100).all()
+    assert torch.equal(batch["labels"][:, 8:], batch["input_ids"][:, 8:])
+    chunked = workload({"model_type": "llama", **TINY}, task="sft", seq_len=16, recipe=mm.Recipe(loss="chunked"))
+    model = made.build().eval()
+    torch.testing.assert_close(chunked.loss(model, batch), model(**batch).loss)
+
+
+def test_a_text_encoder_is_not_tuned_to_answer():
+    with pytest.raises(UsageError, match="has no head for sft"):
+        workload({"model_type": "bert", **TINY}, task="sft")

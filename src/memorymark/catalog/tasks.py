@@ -27,7 +27,8 @@ class Task(Document):
     """A task with its model head in transformers.
 
     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
-    ``small_size`` the default for a stand-in.
+    ``small_size`` the default for a stand-in. A sample has ``sequences`` of that size: two if it is a pair of texts, of
+    which one is preferred. ``trainer`` is the TRL trainer whose step it is, if it is one's.
     """
 
     id: str
@@ -36,6 +37,8 @@ class Task(Document):
     units: tuple[str, ...] = field(metadata=LEFT_OUT)
     size: int = field(metadata=LEFT_OUT)
     small_size: int = field(default=64, metadata=LEFT_OUT)
+    sequences: int = field(default=1, metadata=LEFT_OUT, kw_only=True)
+    trainer: str = field(default="", metadata=LEFT_OUT, kw_only=True)
 
     @property
     @in_document
@@ -67,8 +70,24 @@ TASKS = {
             "contrastive", "images and texts", "AutoModelForZeroShotImageClassification", ("tokens", "pixels"), 64, 16
         ),
         Task("image-text-to-text", "images to text", "AutoModelForImageTextToText", ("tokens", "pixels"), 128, 32),
+        Task("sft", "supervised fine-tuning", "AutoModelForCausalLM", ("tokens",), 1024, trainer="SFTTrainer"),
+        Task(
+            "reward",
+            "reward models, on pairs",
+            "AutoModelForSequenceClassification",
+            ("tokens",),
+            1024,
+            sequences=2,
+            trainer="RewardTrainer",
+        ),
     )
 }
+
+# Tasks whose models write text, and whose loss is that of a causal language model.
+NEXT_TOKEN = ("causal-lm", "sft")
+
+# Tasks whose loss is computed outside the model.
+LOSS_OUTSIDE = ("contrastive", "reward")
 
 # Many models for these tasks choose their loss by ``config.problem_type``, and set it in their first step if unset.
 TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification", "audio-classification")

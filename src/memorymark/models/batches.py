@@ -38,6 +38,8 @@ OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
+# The label of a token that does not count.
+IGNORED = -100
 # These take images of any size.
 ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
 
@@ -57,6 +59,8 @@ class Shape:
     def describe(self, task: Task, config: Any) -> str:
         """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``."""
         words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit, size in self.sizes(task).items()]
+        if task.sequences > 1:
+            words[0] = f"a pair of {words[0]} each"
         if task.id == "speech-seq2seq":
             words.insert(0, f"{_frames(config) // SPECTRA_PER_SECOND} s of sound")
         return ", ".join(words)
@@ -143,6 +147,7 @@ def make_batch(
         "speech-seq2seq": _spectrograms,
         "contrastive": _images_and_texts,
         "image-text-to-text": _images_in_texts,
+        "reward": _pairs,
     }
     make = makers.get(task.id, _texts)
     if make is _images_in_texts and config.model_type not in PLACES:
@@ -247,7 +252,15 @@ def _texts(maker: _Maker) -> Batch:
         batch["labels"] = maker.words(size, length)
     else:
         batch["labels"] = batch["input_ids"].clone()
+    if maker.task.id == "sft":
+        batch["labels"][:, : length // 2] = IGNORED  # the prompt
     return batch
+
+
+def _pairs(maker: _Maker) -> Batch:
+    """Makes pairs as TRL collates them: all preferred texts, then all rejected ones."""
+    rows, length = maker.size * maker.task.sequences, maker.shape.tokens
+    return {"input_ids": maker.words(rows, length), "attention_mask": maker.ones(rows, length)}
 
 
 def _images(maker: _Maker) -> Batch:
@@ -311,7 +324,7 @@ def _images_in_texts(maker: _Maker) -> Batch:
     if places:
         images = torch.full((size, places), config.image_token_id, device=maker.device)
         words = torch.cat([images, words[:, places:]], 1)
-        labels = torch.cat([torch.full_like(images, -100), words[:, places:]], 1)
+        labels = torch.cat([torch.full_like(images, IGNORED), words[:, places:]], 1)
     batch = {"input_ids": words, "attention_mask": maker.ones(size, length)}
     if config.model_type in ("qwen2_vl", "qwen2_5_vl"):
         vision = config.vision_config

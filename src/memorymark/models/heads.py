@@ -90,7 +90,9 @@ def no_model(name: str, error: Exception) -> UsageError:
 
 def possible_tasks(config: Any) -> list[str]:
     """Returns the tasks that a model of this config can be trained for."""
-    return [task.id for task in TASKS.values() if model_class(config, task) is not None]
+    found = [task.id for task in TASKS.values() if model_class(config, task) is not None]
+    # A text encoder has a head to write text, but nobody tunes it to answer.
+    return [task for task in found if not (task == "sft" and _encodes_text(config, found))]
 
 
 def choose_task(config: Any, asked: str | None, name: str) -> Task:
@@ -125,16 +127,19 @@ def _usual_task(config: Any, possible: list[str]) -> str:
                 if architecture.endswith(ending) and task in possible:
                     return task
     writes_text = ("speech-seq2seq", "seq2seq-lm") if getattr(config, "is_encoder_decoder", False) else ("causal-lm",)
-    is_text_encoder = "masked-lm" in possible and not getattr(config, "is_decoder", False)
     order = (
         "image-text-to-text",
         "contrastive",
-        *(writes_text if not is_text_encoder or writes_text != ("causal-lm",) else ()),
+        *(writes_text if not _encodes_text(config, possible) or writes_text != ("causal-lm",) else ()),
         "image-classification",
         "audio-classification",
         "sequence-classification",
     )
     return next((task for task in order if task in possible), possible[0])
+
+
+def _encodes_text(config: Any, possible: list[str]) -> bool:
+    return "masked-lm" in possible and not getattr(config, "is_decoder", False)
 
 
 def model_class(config: Any, task: Task) -> type[nn.Module] | None:
@@ -189,6 +194,10 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
     if task.id in TELLS_PROBLEM_TYPE and getattr(config, "problem_type", None) is None:
         # The first step would change it, and a compiled model would then be compiled again.
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
+    if task.id == "reward":
+        config.num_labels = 1
+        if (text := config.get_text_config()).pad_token_id is None:
+            text.pad_token_id = 0  # a decoder needs one to find the last token of each text
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog.tasks import Task, check_sizes
+from memorymark.catalog.tasks import NEXT_TOKEN, Task, check_sizes
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.models import batches, heads
@@ -86,7 +86,7 @@ def _of_config(request: Request) -> Workload:
             proposals=[without("channels_last", usual=False)],
         )
 
-    if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering"):
+    if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering", "reward"):
         raise _no_logits(request)
     if request.recipe.loss == "chunked":
         _require_chunks(request, config, task)
@@ -101,6 +101,7 @@ def _of_config(request: Request) -> Workload:
         name=name,
         sample=shape.describe(task, config),
         sample_sizes=shape.sizes(task),
+        sequences=task.sequences,
         quantization=quantization,
     )
 
@@ -115,7 +116,9 @@ def _loss(request: Request, task: Task) -> Callable[[Callable[..., Any], Batch],
         from memorymark.training.chunked_loss import chunked_loss
 
         return chunked_loss
-    return _contrastive_loss if task.id == "contrastive" else None
+    from memorymark.training.preferences import reward_loss
+
+    return {"contrastive": _contrastive_loss, "reward": reward_loss}.get(task.id)
 
 
 def _require_chunks(request: Request, config: Any, task: Task) -> None:
@@ -123,7 +126,7 @@ def _require_chunks(request: Request, config: Any, task: Task) -> None:
     from memorymark.training.chunked_loss import rescales_logits
 
     name = request.entry.id
-    if task.id != "causal-lm":
+    if task.id not in NEXT_TOKEN:
         raise _not_this_loss(
             request,
             Message("{loss:chunked} is for causal language models, and {model} is not trained as one", model=name),

@@ -112,6 +112,7 @@ class MeasuredProbe:
             capacity_bytes=self._device.capacity_bytes(),
             sample=workload.sample,
             sample_sizes=dict(workload.sample_sizes),
+            sequences=workload.sequences,
         )
 
     def keep_outputs(self, keep: bool) -> None:

@@ -57,7 +57,7 @@ class Request:
     )
     task: str | None = option(
         None,
-        "The head to train, such as causal-lm; defaults to the model's usual one.",
+        "What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.",
         group="model",
         rare=True,
         longest=LONGEST_NAME,

@@ -211,7 +211,7 @@ def _length(result: Sweep, length: Length) -> View:
         "max_batch_size": length.analysis.max_batch_size,
         "share": length.analysis.max_batch_size / top,
         "recommended_batch_size": best.batch_size if best else None,
-        "tokens_per_second": (length.samples_per_second or 0.0) * length.seq_len,
+        "tokens_per_second": length.tokens_per_second or 0.0,
         "lost": length.lost,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from memorymark.catalog.tasks import TASKS, TELLS_PROBLEM_TYPE
+from memorymark.catalog.tasks import LOSS_OUTSIDE, TASKS, TELLS_PROBLEM_TYPE
 from memorymark.documents import Record
 from memorymark.question.recipe import QUANTIZED, Recipe, target_names
 from memorymark.question.request import OwnRequest, Request
@@ -26,6 +26,8 @@ OPTIMIZERS = {
 # peft's names of these tasks, with which it trains a new head in full.
 PEFT_TASKS = {
     "causal-lm": "CAUSAL_LM",
+    "sft": "CAUSAL_LM",
+    "reward": "SEQ_CLS",
     "seq2seq-lm": "SEQ_2_SEQ_LM",
     "sequence-classification": "SEQ_CLS",
     "token-classification": "TOKEN_CLS",
@@ -92,7 +94,7 @@ class Plan:
             accumulation_steps=accumulation_steps,
             seq_len=seq_len,
             task=task,
-            own_loss=is_own or task == "contrastive",
+            own_loss=is_own or task in LOSS_OUTSIDE,
             own_optimizer=bool(info.optimizer),
         )
 

@@ -74,7 +74,7 @@ class Length(Timed, Document):
     @in_document
     def tokens_per_second(self) -> float | None:
         """Throughput at the batch worth using, in tokens."""
-        return self.samples_per_second * self.seq_len if self.samples_per_second else None
+        return self.timed.tokens_per_second if self.timed else None
 
     @property
     @in_document

@@ -19,8 +19,9 @@ class ProbeInfo(Record):
     ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
-    ``pixels``, ``seconds``) if callers can choose them. ``convolves_images`` says that the model applies 2-D
-    convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
+    ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
+    pair of texts. ``convolves_images`` says that the model applies 2-D convolutions to images, which channels_last is
+    for. ``small`` says that the model is a stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
@@ -45,6 +46,7 @@ class ProbeInfo(Record):
     paged_state_bytes: int = field(default=0, metadata=ADDED_LATER)
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
+    sequences: int = field(default=1, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)
@@ -62,8 +64,8 @@ class ProbeInfo(Record):
 
     @property
     def tokens_per_sample(self) -> int | None:
-        """The length of a sample of text; ``None`` for other samples."""
-        return self.sample_sizes.get("tokens") if tuple(self.sample_sizes) == TEXT else None
+        """The tokens of a sample of text, in all of its sequences; ``None`` for other samples."""
+        return self.sample_sizes["tokens"] * self.sequences if tuple(self.sample_sizes) == TEXT else None
 
     def held_bytes(self, trial: Trial) -> int:
         """Returns a trial's memory at its peak: all that the device holds or, under a cap, what is reserved."""

@@ -77,7 +77,7 @@ class Trial(Record, Shown):
     larger batches. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
-    ``tokens_per_sample`` is the length of a sample of text, ``None`` for other samples.
+    ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
     """
 
     kind: ClassVar[Literal["trial"]] = "trial"

@@ -28,6 +28,7 @@ class TrainingFacts:
     paged_state_bytes: int = 0
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict)
+    sequences: int = 1
     convolves_images: bool = False
 
 
@@ -43,6 +44,7 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         paged_state_bytes=0 if step.own_optimizer else paged_state_bytes(step.recipe.optimizer, parameters),
         sample=workload.sample,
         sample_sizes=dict(workload.sample_sizes),
+        sequences=workload.sequences,
         convolves_images=_convolves_images(step.model, workload),
     )
 

@@ -29,8 +29,8 @@ class Workload:
     ``loss(model, batch)`` runs the forward pass and returns the loss; without it the model's own ``.loss`` is used.
     ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
     ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
-    ``{"tokens": 128}``, if a caller may change it. ``quantization`` says how the weights are published, if they are
-    quantized.
+    ``{"tokens": 128}``, if a caller may change it, and ``sequences`` how many of that size a sample has.
+    ``quantization`` says how the weights are published, if they are quantized.
     """
 
     build: Callable[[], nn.Module]
@@ -42,6 +42,7 @@ class Workload:
     )
     sample: str = field(default="", kw_only=True)
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
+    sequences: int = field(default=1, kw_only=True)
     quantization: Quantization | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -519,7 +519,8 @@ export interface components {
          * @description A task with its model head in transformers.
          *
          *     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
-         *     ``small_size`` the default for a stand-in.
+         *     ``small_size`` the default for a stand-in. A sample has ``sequences`` of that size: two if it is a pair of texts, of
+         *     which one is preferred. ``trainer`` is the TRL trainer whose step it is, if it is one's.
          */
         Task: {
             /**
@@ -1009,8 +1010,9 @@ export interface components {
          *     ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
          *     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
          *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
-         *     ``pixels``, ``seconds``) if callers can choose them. ``convolves_images`` says that the model applies 2-D
-         *     convolutions to images, which channels_last is for. ``small`` says that the model is a stand-in.
+         *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
+         *     pair of texts. ``convolves_images`` says that the model applies 2-D convolutions to images, which channels_last is
+         *     for. ``small`` says that the model is a stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
          *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
@@ -1078,6 +1080,11 @@ export interface components {
             sample_sizes: {
                 [key: string]: number;
             };
+            /**
+             * Sequences
+             * @default 1
+             */
+            sequences: number;
             /**
              * Convolves Images
              * @default false
@@ -1365,7 +1372,7 @@ export interface components {
          *     larger batches. ``resting_bytes`` is what stays allocated between steps.
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
-         *     ``tokens_per_sample`` is the length of a sample of text, ``None`` for other samples.
+         *     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
          */
         Trial: {
             /**
@@ -1517,7 +1524,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description The head to train, such as causal-lm; defaults to the model's usual one.
+             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -2115,7 +2122,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description The head to train, such as causal-lm; defaults to the model's usual one.
+             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -2869,7 +2876,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description The head to train, such as causal-lm; defaults to the model's usual one.
+             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
