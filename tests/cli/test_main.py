@@ -18,7 +18,7 @@ from support.command_line import SMALL, run_apart, run_here
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--lora",
+    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--memory-gib", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--precision", "--quiet", "-q",
     "--revision", "--seq-len", "--small", "--task",

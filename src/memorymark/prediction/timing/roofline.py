@@ -141,6 +141,8 @@ def host_seconds(program: Program, updated_tensors: int, *, fused: bool = False,
     """Returns how long the host takes to launch a step, which does not depend on the size of its tensors."""
     seconds = STEP_SECONDS + (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
     for phase, growth, times in program.counted(accumulation_steps):
+        if growth.operation.name == MODEL_RETURNS:
+            continue
         if not launches(growth.operation):
             seconds += VIEW_SECONDS * times
         elif growth.operation.eager:
