@@ -268,6 +268,23 @@ def test_what_does_not_fit_gets_the_least_change_that_does():
     assert [one.why for one in found.refused if one.changes == ()] == ["does not fit even at batch 1."]
 
 
+def test_a_change_that_fits_without_the_margin_is_refused():
+    capacity_bytes = 100 * GIB
+
+    def fixed(request):
+        share = 0.5 if request.recipe.lora else 0.98 if request.recipe.gradient_checkpointing == "full" else 2
+        return int(share * capacity_bytes)
+
+    found = ask(Machine(fixed, lambda _: MIB, by_precision, capacity_bytes=capacity_bytes), gpu="h200")
+
+    assert found.options
+    assert all(one.recipe.lora for one in found.options)
+    assert all(one.trial.peak_reserved_bytes <= 0.95 * capacity_bytes for one in found.options)
+    why = {one.changes: one for one in found.refused}
+    assert why[("fused", "checkpointing")].why == "leaves less than 5% of the memory free."
+    assert why[("fused", "checkpointing")].does_not_fit
+
+
 def test_half_weights_come_before_adapters_as_they_change_less_of_what_is_learned():
     machine = Machine(
         lambda r: (40 if r.recipe.lora or r.recipe.weights == "bf16" else 200) * GIB,

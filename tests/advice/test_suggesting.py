@@ -142,6 +142,14 @@ def test_the_least_change_of_the_recipe_comes_first():
     assert found[1].change == {"gpu": "a100-80gb"}
 
 
+def test_dropping_the_outputs_is_offered_as_a_change_of_the_question():
+    machine = Anywhere(lambda request: (30 if request.recipe.keep_outputs else 10) * GIB)
+
+    found = asked(machine, question("a10", mm.Recipe(keep_outputs=True)))
+
+    assert found[0].change == {"keep_outputs": False}
+
+
 def test_what_only_both_together_can_do_is_offered_on_the_smallest_gpu():
     found = asked(Anywhere(gib_by(500, lora=25)), question())
 

@@ -6,8 +6,8 @@ from memorymark.question.changes import AMPERE, CHANGES, Facts
 from memorymark.question.request import Request
 from memorymark.results.probe_info import ProbeInfo
 
-# Sets of changes that save memory, smallest first. The fused optimizer makes no temporary copies; "half" stands for
-# the 16-bit precision that the GPU supports.
+# Sets of changes that save memory, smallest first; keeping only the loss costs nothing and is part of each. The fused
+# optimizer makes no temporary copies; "half" stands for the 16-bit precision that the GPU supports.
 FITTING = (
     ("drop_outputs",),
     ("fused",),
@@ -36,7 +36,11 @@ def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
     """Returns the sets of changes, by id, that apply and save memory, smallest first."""
     found: dict[tuple[str, ...], None] = {}
     for wanted in FITTING:
-        named = [change for name in wanted for change in (HALVES if name == "half" else (name,))]
+        named = [
+            change
+            for name in dict.fromkeys(("drop_outputs", *wanted))
+            for change in (HALVES if name == "half" else (name,))
+        ]
         changes = tuple(change for change in named if CHANGES[change].to(request, facts) is not None)
         if changes:
             found[changes] = None

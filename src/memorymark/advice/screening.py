@@ -161,7 +161,7 @@ class Screening:
             if not changes:
                 self._know(probe)
             found = self._analyzed(changes, request, probe)
-            if found is None:
+            if found is None or (changes and not self._keeps_margin(changes, found)):
                 return None
             now = found.current
             accumulates = not request.recipe.optimizer_in_backward
@@ -197,13 +197,20 @@ class Screening:
         accumulates = request.recipe.accumulation_steps > 1
         return f"does not fit even at batch 1{', with gradient accumulation' if accumulates else ''}{cut}."
 
+    def _keeps_margin(self, changes: tuple[str, ...], found: Analysis) -> bool:
+        """Tells whether some batch leaves the margin free; records it if none does."""
+        if found.recommended is None:
+            self._inquiry.refuse(changes, f"leaves less than {found.margin:.0%} of the memory free.", does_not_fit=True)
+        return found.recommended is not None
+
     def _in_one_batch(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
         """Returns the option at its best batch, or at today's effective batch."""
         trial, same = _timed(found, probe, _best(found).batch_size), self._effective_batch
         # Keeping today's effective batch is worth a little speed, and any speed if today's training does not fit.
         if same < trial.batch_size:
             kept = _timed(found, probe, same)
-            if kept.fits and (not self._fits_today or speed(kept) >= KEEPS_BATCH * speed(trial)):
+            is_safe = kept.fits and kept.peak_reserved_bytes <= found.safe_bytes
+            if is_safe and (not self._fits_today or speed(kept) >= KEEPS_BATCH * speed(trial)):
                 trial = kept
         return self._option_of(changes, request, found, trial)
 
@@ -212,7 +219,7 @@ class Screening:
         several = _accumulating(request, 2)  # more steps take no more memory
         with self._inquiry.opened(self._inquiry.screened(several)) as probe:
             found = self._analyzed(changes, several, probe)
-        if found is None:
+        if found is None or not self._keeps_margin(changes, found):
             return None
         batch_size, steps = split(self._effective_batch, _best(found).batch_size)
         request = _accumulating(request, steps)

@@ -18,7 +18,7 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe.base import OpenProbe, Probe
-from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, apply_all
+from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, apply_all, level_of
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -37,6 +37,7 @@ OPTIONS = (
     "optimizer_variant",
     "optimizer_in_backward",
     "gradient_checkpointing",
+    "keep_outputs",
     "tf32",
     "lora",
 )
@@ -102,7 +103,10 @@ class _Suggesting:
         return None
 
     def _least_change(self) -> Suggestion | None:
-        """Returns the smallest change that fits the same GPU: tries the largest first, then bisects."""
+        """Returns the smallest change that fits the same GPU.
+
+        Tries the largest first, then all that costs nothing together, then bisects.
+        """
         ladder = self._changes(self._capacity_bytes)
         best = None
         while ladder and best is None and not self._is_spent:
@@ -112,13 +116,15 @@ class _Suggesting:
             if best is None and len(self._traced) > traced and "lora" in greatest:
                 break  # it was traced and is too large, and no other change saves more
         low, high = 0, len(ladder)
+        free = sum(level_of(changes)[0] == 0 for changes in ladder)
+        middle = free - 1 if free else high // 2
         while best is not None and low < high and not self._is_spent:
-            middle = (low + high) // 2
             less = self._check(ladder[middle], [self._gpu], names_gpu=False)
             if less is None:
                 low = middle + 1
             else:
                 best, high = less, middle
+            middle = (low + high) // 2
         return best
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
