@@ -171,3 +171,11 @@ def test_a_stand_in_has_two_layers_and_a_short_vocabulary_and_its_special_words_
 
 def test_code_of_a_model_may_stand_in_for_its_type_where_it_is_trusted():
     check_config({"auto_map": {"AutoConfig": "c.C"}}, "mine", may_run_code=True)
+
+
+def test_a_stand_in_has_a_layer_of_every_kind():
+    kinds = ["linear", "linear", "linear", "full"] * 6
+
+    small = stand_in({"num_hidden_layers": 24, "layer_types": kinds})
+
+    assert small == {"num_hidden_layers": 2, "layer_types": ["linear", "full"]}

@@ -24,6 +24,8 @@ SMALL_SIDE = 64
 FRAMES_PER_SECOND = 50
 SPECTRA_PER_SECOND = 100
 LETTERS_PER_SECOND = 10
+CODE_POINTS = 0xD800
+"""The tokens of models without a vocabulary, which read characters: all before those that stand for none."""
 # These count positions from after the padding token.
 OFFSET_POSITIONS = {
     "camembert",
@@ -197,6 +199,18 @@ class _Maker:
         first, end = ordinary_words(self.config)
         return torch.randint(first, end, shape, device=self.device)
 
+    def ended_words(self, size: int, length: int) -> Tensor:
+        """Returns texts of one word and an end, where encoder-decoders look for a text's class.
+
+        Random words would make the places of the ends look random.
+        """
+        import torch
+
+        end: int | list[int] = self.config.eos_token_id
+        texts = torch.full((size, length), ordinary_words(self.config)[0], device=self.device)
+        texts[:, -1] = end[0] if isinstance(end, list) else end
+        return texts
+
     def ones(self, *shape: int) -> Tensor:
         import torch
 
@@ -228,16 +242,18 @@ def ordinary_words(config: Any) -> tuple[int, int]:
     """Returns the longest range of token ids without special tokens: its first id and its end."""
     text = text_config(config)
     given = {**config.to_dict(), **text.to_dict()}
-    special = {value for key, value in given.items() if key.endswith(("_token_id", "_token_index"))}
-    edges = sorted({-1, text.vocab_size, *(value for value in special if isinstance(value, int) and value >= 0)})
-    edges = [edge for edge in edges if edge <= text.vocab_size]
+    end = getattr(text, "vocab_size", None) or CODE_POINTS
+    named = [value for key, value in given.items() if key.endswith(("_token_id", "_token_index"))]
+    special = [one for value in named for one in (value if isinstance(value, list) else [value])]  # several ends
+    edges = sorted({-1, end, *(value for value in special if isinstance(value, int) and 0 <= value < end)})
     runs = [(before + 1, after) for before, after in pairwise(edges)]
     return max(runs, key=lambda run: run[1] - run[0])
 
 
 def _texts(maker: _Maker) -> Batch:
     size, length = maker.size, maker.shape.tokens
-    batch = {"input_ids": maker.words(size, length)}
+    has_end = maker.task.id == "sequence-classification" and getattr(maker.config, "is_encoder_decoder", False)
+    batch = {"input_ids": maker.ended_words(size, length) if has_end else maker.words(size, length)}
     if "attention_mask" in maker.arguments:
         batch["attention_mask"] = maker.ones(size, length)
     if "token_type_ids" in maker.arguments and (getattr(maker.config, "type_vocab_size", 0) or 0) > 1:

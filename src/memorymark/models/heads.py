@@ -61,6 +61,15 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
     return config
 
 
+def set_padding(config: Any, task: Task) -> None:
+    """Names a padding token where a decoder has none: classifiers take batches only with one, as people set it."""
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if task.id in ("sequence-classification", "reward"):
+        for part in (config, text):
+            if getattr(part, "pad_token_id", 0) is None:
+                part.pad_token_id = 0
+
+
 def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
     """Returns a config.json with the class's defaults for the fields that a stand-in makes smaller."""
 
@@ -196,8 +205,6 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
     if task.id == "reward":
         config.num_labels = 1
-        if (text := config.get_text_config()).pad_token_id is None:
-            text.pad_token_id = 0  # a decoder needs one to find the last token of each text
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()

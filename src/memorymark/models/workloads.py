@@ -73,6 +73,7 @@ def _of_config(request: Request) -> Workload:
         else heads.make_config(facts, name)
     )
     task = heads.choose_task(config, request.task or (entry.task if entry is not None else None), name)
+    heads.set_padding(config, task)
     shape = _shape(request, config, task)
     found = heads.model_class(config, task)
     assert found is not None  # noqa: S101 - choose_task has looked

@@ -47,6 +47,8 @@ LAYERS = {
     "num_hidden_layers",
     "num_layers",
 }
+# Lists that give the kind of each layer, such as full or linear attention.
+KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 TOKENS = ("_token_id", "_token_index")
 # Fields that count parts of a model. Counts above MOST_PARTS would keep a worker busy and fill its memory.
 COUNTS = re.compile(r"(.*_)?(layers?|blocks?|stages?|experts?|heads?|depths?)")
@@ -182,7 +184,7 @@ def _to_build(value: Any) -> Any:
 
 def is_cut(key: str) -> bool:
     """Whether a stand-in changes this field."""
-    return key in LAYERS or key in ("depths", "layer_types", "vocab_size") or key.endswith(TOKENS)
+    return key in LAYERS or key in ("depths", "vocab_size", *KINDS) or key.endswith(TOKENS)
 
 
 def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str, Any]:
@@ -191,13 +193,14 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         counts = [config.get("vocab_size"), *(part.get("vocab_size") for part in config.values() if type(part) is dict)]
         shorter = any(isinstance(words, int) and words > STAND_IN_WORDS for words in counts)
     small: dict[str, Any] = {}
+    kept = _kept_layers(config)
     for key, value in config.items():
         if key in LAYERS and isinstance(value, int):
-            small[key] = min(value, STAND_IN_LAYERS)
+            small[key] = min(value, len(kept) or STAND_IN_LAYERS)
         elif key == "depths" and isinstance(value, list):
             small[key] = [1] * len(value)
-        elif key == "layer_types" and isinstance(value, list):
-            small[key] = value[:STAND_IN_LAYERS]
+        elif key in KINDS and isinstance(value, list):
+            small[key] = [value[place] for place in kept]
         elif key == "vocab_size" and isinstance(value, int):
             small[key] = min(value, STAND_IN_WORDS)
         elif key.endswith(TOKENS) and isinstance(value, int) and shorter:
@@ -205,6 +208,17 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         else:
             small[key] = stand_in(value, shorter=shorter) if isinstance(value, dict) else value
     return small
+
+
+def _kept_layers(config: dict[str, Any]) -> list[int]:
+    """Returns the places of a stand-in's layers if layers differ: the first of each kind, two at least."""
+    lists = [config[key] for key in KINDS if isinstance(config.get(key), list)]
+    if not lists:
+        return []
+    kinds = list(zip(*lists, strict=False))
+    firsts = {kinds.index(kind) for kind in kinds}
+    others = [place for place in range(len(kinds)) if place not in firsts]
+    return sorted([*firsts, *others[: max(STAND_IN_LAYERS - len(firsts), 0)]])
 
 
 def _refuse_constant(name: str) -> None:

@@ -269,3 +269,22 @@ def test_a_step_of_one_batch_stays_as_it_is():
 
     assert step.accumulating(1) is step
     assert [times for _, _, times in step.counted(1)] == [1, 1, 1, 1]
+
+
+class Remembering(TinyNet):
+    """Computes a table in its first step and keeps it."""
+
+    table = None
+
+    def forward(self, x, labels):
+        if self.table is None:
+            self.table = torch.arange(WIDTH).exp()
+        return super().forward(x + self.table, labels)
+
+
+def test_a_model_that_fills_a_cache_in_its_first_step_is_predicted_as_it_runs_afterwards():
+    step = trace_training(tiny(build=Remembering), Recipe(), HOPPER)
+
+    names = [growth.operation.base_name for growth in step.later.operations]
+    assert "exp" not in names
+    assert sum(step.optimizer_state.values()) >= 2 * 4 * PARAMETERS

@@ -26,7 +26,7 @@ from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.operation import StepTrace
-from memorymark.prediction.tracing.program import Program, merge
+from memorymark.prediction.tracing.program import Program, merge, same_work
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
@@ -86,7 +86,7 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         _note_updates(step, tracer)
         with _not_tracing_for_transformers(), fake_mode, tracer:
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
-            traces = [_traced(step, tracer, size) for size in (TRACED_BATCH, TRACED_BATCH + 1)]
+            traces = _two_steps(step, tracer)
         first, later = merge(traces[0], traces[1], TRACED_BATCH)
     return TracedStep(
         first,
@@ -181,6 +181,20 @@ def _note_updates(step: TrainingStep, tracer: Tracer) -> None:
     for optimizer in step.optimizers:
         optimizer.register_step_pre_hook(begin)
         optimizer.register_step_post_hook(end)
+
+
+def _two_steps(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
+    """Traces a first step and the one after it, with one sample more.
+
+    A model that fills a cache of its own in its first step (BEiT's positions) does less in the second. It then starts
+    over, with its cache filled but without an optimizer's state.
+    """
+    sizes = (TRACED_BATCH, TRACED_BATCH + 1)
+    traces = [_traced(step, tracer, size) for size in sizes]
+    if same_work(*traces):
+        return traces
+    step.start_over()
+    return [_traced(step, tracer, size) for size in sizes]
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:

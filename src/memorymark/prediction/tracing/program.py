@@ -159,15 +159,19 @@ def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program
     return Program(for_first, first.marks), Program(for_later, second.marks)
 
 
+def same_work(first: StepTrace, second: StepTrace) -> bool:
+    """Tells whether two steps do the same, apart from updates, at their batch sizes."""
+    forms = [[[_form(op) for op in part] for part in _parts(trace)[::2]] for trace in (first, second)]
+    return forms[0] == forms[1]
+
+
 def _pairs(first: StepTrace, second: StepTrace) -> list[tuple[list[Operation], list[Operation]]]:
     """Returns the parts of two steps side by side: work that depends on the batch, an update, work, an update, ..."""
-    small, large = _parts(first), _parts(second)
-    forms = [[[_form(op) for op in part] for part in parts[::2]] for parts in (small, large)]
-    if forms[0] != forms[1]:
+    if not same_work(first, second):
         raise CannotPredictError(
             "the model does different things at different batch sizes, so it cannot be predicted; measure it on a GPU."
         )
-    return list(zip(small, large, strict=True))
+    return list(zip(_parts(first), _parts(second), strict=True))
 
 
 def _parts(trace: StepTrace) -> list[list[Operation]]:
