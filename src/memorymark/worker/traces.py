@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from memorymark.catalog import GpuEntry
 from memorymark.devices.machine import foundation, versions
+from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.kept_traces import KeptTraces
 from memorymark.question.request import Request
 from memorymark.question.target import Target
@@ -40,13 +41,14 @@ class Traces:
         found = self.find(asked, gpu)
         if found is not None:
             return found
-        step = trace_training(workload_of(asked), as_traced(asked.recipe), gpu.capability)
-        key = self.key(asked, gpu)
-        self._remember(key, step)
-        if self.on_disk is not None and not asked.runs_code:
-            from memorymark.prediction.tracing.trace_document import to_document
+        with no_full_collections():
+            step = trace_training(workload_of(asked), as_traced(asked.recipe), gpu.capability)
+            key = self.key(asked, gpu)
+            self._remember(key, step)
+            if self.on_disk is not None and not asked.runs_code:
+                from memorymark.prediction.tracing.trace_document import to_document
 
-            self.on_disk.keep(_hash(key), to_document(step))
+                self.on_disk.keep(_hash(key), to_document(step))
         return step
 
     def find(self, asked: Request, gpu: GpuEntry) -> TracedStep | None:
@@ -67,7 +69,8 @@ class Traces:
         from memorymark.prediction.tracing.trace_document import from_document
 
         try:
-            return from_document(document)
+            with no_full_collections():
+                return from_document(document)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # the file was changed
             self.on_disk.drop(name)
             return None

@@ -9,7 +9,7 @@ from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.prediction.memory.allocator import Block, OutOfMemory
 from memorymark.prediction.memory.allocator_for import allocator_for
-from memorymark.prediction.memory.scratch_space import Scratch
+from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.tracing import recurrent
 from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
@@ -65,7 +65,8 @@ class Memory:
         self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
         kept = program.returned if self._keep_outputs else frozenset()
         for index, growth in enumerate(program.operations, 1):
-            self._free(growth.operation.freed, kept)
+            if growth.operation.freed:
+                self._free(growth.operation.freed, kept)
             if kept and growth.operation.name == MODEL_RETURNS:
                 self.drop_outputs()
                 self._outputs = self._taken(growth.operation.inputs, kept)
@@ -98,12 +99,14 @@ class Memory:
         if growth.operation.name == recurrent.FORWARD:
             self._run_recurrent(growth, made, taken.peak_bytes)
             return
+        base_name = growth.operation.base_name
+        if not made and taken is NOTHING and base_name not in MATRIX_PRODUCTS:
+            return  # half of all operations, such as views
         copies = [self.allocator.allocate(size) for size in taken.copies]
         for index, (number, size) in enumerate(made):
             self._allocate(number, size)
             if taken.each_result:
                 self._take_briefly(taken, index, index + 1)
-        base_name = growth.operation.base_name
         # Autograd runs in its own thread, which has its own workspaces.
         if base_name in MATRIX_PRODUCTS:
             self._keep(WORKSPACES[in_backward], self._workspace_bytes)

@@ -76,7 +76,8 @@ class Growth:
 
     def _further(self, small: TensorFacts, large: TensorFacts) -> list[int]:
         def at(steps: int) -> int:
-            return self._grown((small,), (large,), steps)[0].nbytes
+            shape = (self._dimension(x, y, steps) for x, y in zip(small.shape, large.shape, strict=True))
+            return prod(shape) * small.dtype.itemsize
 
         if at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
             return []
