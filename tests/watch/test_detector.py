@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import os
 import pickle
 import weakref
@@ -328,9 +329,9 @@ class CountedGpu:
     def abandon_recording(self):
         self.finish_recording()
 
-    def keys_of(self, tensors, owner):
-        found = {self.tracker.serial_of(tensor.untyped_storage()): owner for tensor in tensors}
-        return {serial: owner for serial, owner in found.items() if serial is not None}
+    def keys_of(self, tensors):
+        found = [self.tracker.serial_of(tensor.untyped_storage()) for tensor in tensors]
+        return [serial for serial in found if serial is not None]
 
     def scratch_limit_bytes(self):
         return None
@@ -439,7 +440,7 @@ def test_a_failure_while_a_step_is_recorded_ends_the_recording():
             super().__init__(*given)
             opened.append(self)
 
-        def keys_of(self, tensors, owner):
+        def keys_of(self, tensors):
             raise RuntimeError("no storage")
 
     with counted(16 * MIB, Broken) as (detector, _):
@@ -471,3 +472,85 @@ def test_the_peak_is_broken_down_into_what_it_is_made_of():
     assert abs(breakdown.optimizer_state_bytes - 2 * weights) < KIB
     assert breakdown.activations_bytes >= 2048 * 512 * 4 * 2
     assert breakdown.total_bytes == peak
+
+
+def classifier():
+    """A small model whose outputs are large, as the logits of language models are."""
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 2000))
+    return model, torch.optim.AdamW(model.parameters(), foreach=True)
+
+
+def step_that_keeps(model, inputs, labels):
+    logits = model(inputs)
+    nn.functional.cross_entropy(logits, labels).backward()
+    return logits
+
+
+def step_that_drops(model, inputs, labels):
+    nn.functional.cross_entropy(model(inputs), labels).backward()
+
+
+def classified(step, batch_size, capacity_bytes, *, every=1, steps=8):
+    """Trains the classifier with counted tensors; gives the observation and the peak."""
+    with counted(capacity_bytes) as (detector, tracker):
+        model, optimizer = classifier()
+        for index in range(1, steps * every + 1):
+            outputs = step(model, torch.randn(batch_size, WIDTH), torch.zeros(batch_size, dtype=torch.long))  # noqa: F841 - kept
+            if index % every == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+    return detector.observation(), tracker.peak_bytes
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_loop_that_keeps_its_outputs_is_told_what_dropping_them_is_worth(every):
+    capacity = 16 * MIB
+    keeps, drops = (classified(step, 48, capacity, every=every)[0] for step in (step_that_keeps, step_that_drops))
+    assert (keeps.problem, drops.problem) == (None, None)
+    assert (keeps.keeps_outputs, drops.keeps_outputs) == (True, False)
+    kept, dropped = estimate_maximum(keeps), estimate_maximum(drops)
+    assert dropped.maximum_without_outputs is None
+    assert kept.maximum < 0.9 * dropped.maximum
+    assert kept.maximum_without_outputs == pytest.approx(dropped.maximum, rel=0.01)
+    assert classified(step_that_keeps, int(0.99 * kept.maximum), capacity, every=every, steps=4)[1] <= capacity
+    assert (
+        classified(step_that_drops, int(0.99 * kept.maximum_without_outputs), capacity, every=every, steps=4)[1]
+        <= capacity
+    )
+
+
+def test_a_recording_of_kept_outputs_survives_its_file():
+    seen, _ = classified(step_that_keeps, 64, 16 * MIB)
+    recording = seen.recording
+    assert recording.kept_outputs
+    assert type(recording).from_dict(json.loads(json.dumps(recording.to_dict()))) == recording
+
+
+def test_outputs_that_the_backward_pass_needs_are_not_kept_by_the_loop(detector):
+    model, optimizer = classifier()
+    for _ in range(5):
+        outputs = model(torch.randn(4, WIDTH))
+        outputs.square().mean().backward()
+        optimizer.step()
+    assert detector.observation().keeps_outputs is False
+
+
+@pytest.mark.parametrize(("step", "keeps"), [(step_that_keeps, True), (step_that_drops, False)])
+def test_with_a_loader_and_without_a_gpu_the_loop_is_known_too(detector, step, keeps):
+    model, optimizer = classifier()
+    for inputs, _ in loader():
+        outputs = step(model, inputs, torch.zeros(len(inputs), dtype=torch.long))  # noqa: F841 - kept
+        optimizer.step()
+    assert detector.observation().keeps_outputs is keeps
+    assert sum(len(module._forward_hooks) for module in model.modules()) == 0
+
+
+def test_the_outputs_themselves_are_not_kept_by_the_detector(detector):
+    model, optimizer = classifier()
+    for _ in range(5):
+        outputs = model(torch.randn(4, WIDTH))
+        outputs.mean().backward()
+        optimizer.step()
+    reference = weakref.ref(outputs)
+    del outputs
+    assert reference() is None

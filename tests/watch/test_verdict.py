@@ -283,3 +283,16 @@ def test_the_report_shows_the_numbers_behind_its_verdict():
 def test_an_observation_survives_its_way_through_json():
     seen = observed(ending=Ending(kind="ValueError", message="x"))
     assert Observation.from_dict(json.loads(json.dumps(seen.to_dict()))) == seen
+
+
+def test_a_loop_that_keeps_its_outputs_is_told_to_keep_only_the_loss():
+    estimate = replace(ESTIMATE, maximum=58, recommended=52, maximum_without_outputs=72)
+    found = {one.kind: one for one in judge(observed(keeps_outputs=True), estimate).findings}
+    assert found["outputs"].title == "Keep only the loss: batch 58 becomes 72"
+    assert "outputs" not in {one.kind for one in judge(observed(keeps_outputs=True), ESTIMATE).findings}
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_after_running_out_of_memory_dropping_the_outputs_is_named_if_they_are_kept(keeps):
+    found = judge(observed(keeps_outputs=keeps, ending=OUT_OF_MEMORY)).findings[0]
+    assert ("keeping only the loss" in found.note) is keeps

@@ -71,6 +71,8 @@ def _setting(seen: Observation) -> str:
     if seen.batch_size is not None:
         times = f" x {seen.micro_batches} = {seen.effective_batch_size}" if seen.micro_batches > 1 else ""
         words.append(f"batch {seen.batch_size}{times}")
+    if seen.keeps_outputs:
+        words.append("keeps its outputs")
     return " · ".join(filter(None, words))
 
 

@@ -8,6 +8,7 @@ from memorymark.templating import python_code
 from memorymark.watch.observation import Observation
 
 EXPANDABLE = "export PYTORCH_ALLOC_CONF=expandable_segments:True   # before the script starts"
+DROP_OUTPUTS = "del outputs   # all that the model returned but the loss, before loss.backward()"
 
 
 def loader(seen: Observation, workers: int) -> str:

@@ -17,6 +17,7 @@ import torch
 
 from memorymark.watch.batches import BatchSize, size_of, size_of_arguments
 from memorymark.watch.gpu_meter import WARM_UP_STEPS, GpuMeter, open_gpu_of
+from memorymark.watch.kept_outputs import KeptOutputs
 from memorymark.watch.modules import (
     any_trains,
     describe_model,
@@ -79,6 +80,7 @@ class Detector:
         self._ending: Ending | None = None
         self._hooks = RootHooks(self.forward_begins, self.forward_ends, self.evaluates)
         self._recorder: StepRecorder | None = None
+        self._outputs = KeptOutputs()
         self._phase, self._step = Phase(), StepSoFar()
 
     @_harmless
@@ -129,10 +131,22 @@ class Detector:
             self._take(size_of_arguments(inputs), first=first)
 
     @_harmless
-    def forward_ends(self) -> None:
-        """The forward pass has ended."""
-        if self._recorder is not None and self._concerns():
+    def forward_ends(self, outputs: Any = None) -> None:
+        """The forward pass has ended and returns these outputs."""
+        if not self._concerns():
+            return
+        self._outputs.forward_ended(outputs)
+        if self._recorder is not None:
             self._recorder.forward_ended()
+
+    @_harmless
+    def backward_begins(self) -> None:
+        """A backward pass begins."""
+        if threading.get_ident() != self._thread:
+            return
+        idle = self._outputs.backward_begins()
+        if self._recorder is not None:
+            self._recorder.backward_begins(idle)
 
     @_harmless
     def evaluates(self) -> None:
@@ -204,6 +218,7 @@ class Detector:
             model=self._model,
             optimizers=list(self._optimizer_facts),
             loader=self._loader,
+            keeps_outputs=self._outputs.kept,
             recording=recorder.recording if recorder is not None else None,
             longest_batch=recorder.compared_with_recorded(phase.most_elements) if recorder is not None else 1.0,
             torch_imported=True,
@@ -302,8 +317,7 @@ class Detector:
         modules = outermost_modules(parameters_of(self._phase.optimizers))
         self._phase.modules = WeakList(modules)
         self._phase.trains_in_eval_mode = not any_trains(modules)
-        if self._loader is None or self._gpu.watch is not None:
-            self._hooks.learn(modules)
+        self._hooks.learn(modules)
         self._describe()
 
     def _describe(self) -> None:

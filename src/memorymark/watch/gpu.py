@@ -11,7 +11,7 @@ import torch
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
-from memorymark.devices.allocations import Owner, Phase, Trace
+from memorymark.devices.allocations import Phase, Trace
 from memorymark.devices.allocator_settings import allocator_in_force
 from memorymark.devices.cuda import CudaRecorder, read_memory, scratch_limit_bytes
 from memorymark.watch.observation import DeviceFacts, MemoryFacts
@@ -193,9 +193,9 @@ class GpuWatch:
         if recorder is not None:
             recorder.abandon()
 
-    def keys_of(self, tensors: Iterable[torch.Tensor], owner: Owner) -> dict[int, Owner]:
+    def keys_of(self, tensors: Iterable[torch.Tensor]) -> list[int]:
         """Returns the tensors' addresses as in the allocator's history; sparse tensors have none."""
-        return {t.untyped_storage().data_ptr(): owner for t in tensors if t.layout == torch.strided}
+        return [t.untyped_storage().data_ptr() for t in tensors if t.layout == torch.strided]
 
     def scratch_limit_bytes(self) -> int | None:
         """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""

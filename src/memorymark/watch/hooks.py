@@ -29,6 +29,7 @@ def install(detector: Detector) -> None:
         _undo.append(handle.remove)
     _undo.append(_replace(dataloader._BaseDataLoaderIter, "__next__", _watched_next))
     _undo.append(_replace(torch.amp.autocast_mode.autocast, "__enter__", _watched_enter))
+    _undo.append(_replace(torch.autograd, "backward", _watched_backward))
 
 
 def uninstall(detector: Detector) -> None:
@@ -113,12 +114,26 @@ def _watched_enter(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return __enter__
 
 
+def _watched_backward(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> None:
+        for detector in _detectors:
+            detector.backward_begins()
+        try:
+            original(*args, **kwargs)
+        except BaseException as error:
+            _leave(error)
+            raise
+
+    return backward
+
+
 def _leave(error: BaseException) -> None:
     """Removes our frames from the traceback, which belongs to the script."""
     error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
 
 
-def _replace(owner: type, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
     original = getattr(owner, name)
     setattr(owner, name, make(original))
     return lambda: setattr(owner, name, original)

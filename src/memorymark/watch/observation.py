@@ -114,6 +114,8 @@ class Observation(Record):
     model: ModelFacts | None = None
     optimizers: list[OptimizerFacts] = field(default_factory=list)
     loader: LoaderFacts | None = None
+    keeps_outputs: bool | None = None
+    """Whether the script holds outputs of the model that the backward pass does not need; ``None`` if unknown."""
     memory: MemoryFacts | None = None
     recording: StepRecording | None = field(default=None, metadata=LEFT_OUT)
     """Thousands of events, so it is stored in a separate file."""

@@ -17,7 +17,8 @@ class StepRecording:
     ``before`` holds the blocks alive at the start, in order of address. ``owners_before`` maps those blocks to their
     owners at the end of the last backward pass; ``owners_made`` does so for later blocks, by the number of their event.
     ``parameters`` counts the trained tensors by their number of elements. ``item_bytes`` is the size of their elements,
-    ``cast_bytes`` the size after autocast, if that is on.
+    ``cast_bytes`` the size after autocast, if that is on. ``kept_outputs`` lists the model's outputs that the script
+    holds although the backward pass does not need them: the event that made each, and where its forward pass ended.
     """
 
     batch_size: int
@@ -30,6 +31,7 @@ class StepRecording:
     item_bytes: int = 4
     cast_bytes: int | None = None
     scratch_limit_bytes: int | None = None
+    kept_outputs: list[tuple[int, int]] = field(default_factory=list)
 
     def breakdown(self, peak_allocated_bytes: int) -> Breakdown:
         """Returns the breakdown of this step's peak."""
@@ -48,5 +50,7 @@ class StepRecording:
         """Reads what ``to_dict`` returned, even after a round trip through JSON."""
         numbered = ("before", "owners_before", "owners_made", "parameters")
         read = {name: {int(key): value for key, value in document[name].items()} for name in numbered}
-        pairs = {name: [(first, second) for first, second in document[name]] for name in ("events", "marks")}
+        pairs = {
+            name: [(first, second) for first, second in document[name]] for name in ("events", "marks", "kept_outputs")
+        }
         return cls(**{**document, **read, **pairs})

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from memorymark.documents import INLINE, Document, in_document
 from memorymark.largest_batch import MAX_BATCH, largest_that
 from memorymark.results.trial import Breakdown
+from memorymark.watch.drop_outputs import without_outputs
 from memorymark.watch.estimate import ScaledStep
 from memorymark.watch.findings.base import Estimate
 from memorymark.watch.observation import Observation
@@ -17,6 +18,8 @@ from memorymark.watch.verdict import Verdict, judge
 MARGIN = 0.1
 # Up to this factor, rounding explains why the measured peak exceeds the recorded step's.
 SAME_PEAK = 1.02
+# From this factor on, a loop that keeps only the loss fits a batch worth mentioning.
+WORTH_A_WORD = 1.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +65,20 @@ def estimate_maximum(seen: Observation) -> Estimate | None:
     stretch = min(stretch, seen.longest_batch**2)
     stretch = stretch if stretch > SAME_PEAK else 1.0
 
-    def largest(capacity_bytes: int) -> int:
+    def largest(capacity_bytes: int, scaled: ScaledStep = scaled) -> int:
         if memory.modelled:
             return int(scaled.largest_within(capacity_bytes) / stretch)
         fits = largest_that(
             lambda size: scaled.replay(size).peak_allocated_bytes <= capacity_bytes, step.batch_size, MAX_BATCH
         )
         return int(fits / stretch)
+
+    def largest_without_outputs() -> int | None:
+        if not step.kept_outputs:
+            return None
+        dropped = ScaledStep(without_outputs(step), allocator=memory.allocator, capped=device.capped)
+        found = largest(device.capacity_bytes, dropped)
+        return found if found > WORTH_A_WORD * maximum else None
 
     basis = f"one recorded step of batch {step.batch_size}, replayed larger in a model of torch's allocator"
     if not memory.modelled:
@@ -78,7 +88,12 @@ def estimate_maximum(seen: Observation) -> Estimate | None:
     today_size = seen.batch_size or step.batch_size
     maximum = max(largest(device.capacity_bytes), today_size if seen.ending is None else 1)
     safe = largest(int((1 - MARGIN) * device.capacity_bytes))
-    return Estimate(maximum=maximum, recommended=min(_round(max(safe, 1)), maximum), basis=basis)
+    return Estimate(
+        maximum=maximum,
+        recommended=min(_round(max(safe, 1)), maximum),
+        basis=basis,
+        maximum_without_outputs=largest_without_outputs(),
+    )
 
 
 def break_down(seen: Observation) -> Breakdown | None:

@@ -15,12 +15,13 @@ from memorymark.watch.weak import WeakList
 class RootHooks:
     """Finds out which modules are called from outside, then listens to these.
 
-    ``begins`` and ``ends`` are called for their forward passes in training mode, with the inputs and the module's id;
-    ``evaluates`` is called for one in evaluation mode. ``learning`` is true until the called modules are known.
+    ``begins`` and ``ends`` are called for their forward passes in training mode, with the inputs and the module's id,
+    and with the outputs; ``evaluates`` is called for one in evaluation mode. ``learning`` is true until the
+    called modules are known.
     """
 
     def __init__(
-        self, begins: Callable[[Any, int], None], ends: Callable[[], None], evaluates: Callable[[], None]
+        self, begins: Callable[[Any, int], None], ends: Callable[[Any], None], evaluates: Callable[[], None]
     ) -> None:
         self.called: WeakList[nn.Module] = WeakList()
         self._begins, self._ends, self._evaluates = begins, ends, evaluates
@@ -71,10 +72,10 @@ class RootHooks:
                 self.called.append(module)
             self._begins((*args, *kwargs.values()), id(module))
 
-    def _after(self, module: nn.Module, _args: Any, _output: Any) -> None:
+    def _after(self, module: nn.Module, _args: Any, output: Any) -> None:
         self._depth = max(self._depth - 1, 0)
         if self._depth == 0 and module.training:
-            self._ends()
+            self._ends(output)
 
 
 class PrivateHook:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from memorymark.devices.allocations import Owner, Trace
+from memorymark.devices.allocations import Owner, Phase, Trace
 from memorymark.watch.batches import BatchSize
 from memorymark.watch.modules import optimizer_state, parameters_of
 from memorymark.watch.recording import StepRecording
@@ -37,6 +37,8 @@ class StepRecorder:
         self._recordings = self._abandoned = 0
         self._owners: dict[int, Owner] = {}
         self._forward_ended = False
+        self._marks = 0
+        self._kept_outputs: list[tuple[int, int]] = []
 
     def wants_more(self, steps: int) -> bool:
         """Tells whether another recording may follow."""
@@ -54,6 +56,7 @@ class StepRecorder:
             if self._gpu.start_recording():
                 self._recordings += 1
                 self._size, self._owners, self._forward_ended = size, {}, False
+                self._marks, self._kept_outputs = 0, []
             else:
                 self._recordings = MAX_RECORDINGS
 
@@ -70,27 +73,32 @@ class StepRecorder:
     def forward_begins(self) -> None:
         """A forward pass begins; if it is not the first of the step, the backward pass before it is over."""
         if self._gpu.recording and self._forward_ended:
-            self._gpu.mark("backward")
+            self._mark("backward")
             self._forward_ended = False
 
     def forward_ended(self) -> None:
         """A forward pass has ended."""
         if self._gpu.recording:
-            self._gpu.mark("forward")
+            self._mark("forward")
             self._forward_ended = True
+
+    def backward_begins(self, idle_outputs: Iterable[Tensor]) -> None:
+        """A backward pass begins while the script holds these outputs, which the pass does not need."""
+        if self._gpu.recording and self._forward_ended:
+            self._kept_outputs += [(key, self._marks - 1) for key in self._gpu.keys_of(idle_outputs)]
 
     def backward_ended(self, optimizers: Iterable[torch.optim.Optimizer], modules: Iterable[nn.Module]) -> None:
         """Records the owners of memory, now that gradients and optimizer state exist."""
         if not self._gpu.recording:
             return
-        self._gpu.mark("backward")
+        self._mark("backward")
         self._forward_ended = False
         parameters = parameters_of(optimizers)
         held = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
         gradients = [p.grad for p in parameters if p.grad is not None]
-        self._owners |= self._gpu.keys_of((*held, *parameters), "weights")
-        self._owners |= self._gpu.keys_of(gradients, "gradients")
-        self._owners |= self._gpu.keys_of(optimizer_state(optimizers), "optimizer_state")
+        self._own((*held, *parameters), "weights")
+        self._own(gradients, "gradients")
+        self._own(optimizer_state(optimizers), "optimizer_state")
 
     def finish(self, optimizers: Iterable[torch.optim.Optimizer], autocast: str | None) -> None:
         """Ends a recording, if there is one."""
@@ -99,6 +107,13 @@ class StepRecorder:
             parameters = [p for p in parameters_of(optimizers) if p.requires_grad]
             self.recording = self._made(trace, parameters, autocast)
             self._recorded_elements = self._size.elements
+
+    def _mark(self, phase: Phase) -> None:
+        self._gpu.mark(phase)
+        self._marks += 1
+
+    def _own(self, tensors: Iterable[Tensor], owner: Owner) -> None:
+        self._owners |= dict.fromkeys(self._gpu.keys_of(tensors), owner)
 
     def _made(self, trace: Trace, parameters: Sequence[Tensor], autocast: str | None) -> StepRecording:
         before = dict(sorted((int(str(key)), size) for key, size in trace.before.items()))
@@ -115,7 +130,16 @@ class StepRecorder:
             item_bytes=item_bytes,
             cast_bytes=2 if autocast in LOW_PRECISIONS and item_bytes > 2 else None,
             scratch_limit_bytes=None if _convolves(parameters) else self._gpu.scratch_limit_bytes(),
+            kept_outputs=list(self._kept_in(trace)),
         )
+
+    def _kept_in(self, trace: Trace) -> Iterator[tuple[int, int]]:
+        """Yields the event that made each kept output, and the end of its forward pass."""
+        for key, mark in self._kept_outputs:
+            end = trace.marks[mark][1]
+            made = next((i for i in reversed(range(end)) if trace.events[i][0] == key and trace.events[i][1] > 0), None)
+            if made is not None:
+                yield made, end
 
     def _made_in_step(self, events: list[tuple[int, int]], ends_of_backward: list[int]) -> dict[int, Owner]:
         """Returns owners by event, for blocks that were alive at the end of the last backward pass."""

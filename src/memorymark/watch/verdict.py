@@ -33,6 +33,7 @@ def _on_gpu(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     yield from speed.precision(seen)
     yield from batch.batch(seen, estimate)
     yield from memory.allocator(seen)
+    yield from memory.outputs(estimate)
     yield from speed.optimizer(seen)
     yield from speed.channels_last(seen)
     yield from speed.checkpointing(seen)

@@ -8,7 +8,16 @@ from typing import Literal
 from memorymark.watch.observation import Observation
 
 Kind = Literal[
-    "out_of_memory", "data", "precision", "batch", "host", "allocator", "optimizer", "channels_last", "checkpointing"
+    "out_of_memory",
+    "data",
+    "precision",
+    "batch",
+    "outputs",
+    "host",
+    "allocator",
+    "optimizer",
+    "channels_last",
+    "checkpointing",
 ]
 
 # Fractions of the step's time from which waiting is reported, and from which it limits the training.
@@ -20,11 +29,15 @@ STEPS_FOR_TIMES = 5
 
 @dataclass(frozen=True)
 class Estimate:
-    """The largest batch that should fit, the recommended one that leaves room, and the basis of both."""
+    """The largest batch that should fit, the recommended one that leaves room, and the basis of both.
+
+    ``maximum_without_outputs`` is the largest batch of a loop that keeps only the loss, if that is clearly larger.
+    """
 
     maximum: int
     recommended: int
     basis: str
+    maximum_without_outputs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

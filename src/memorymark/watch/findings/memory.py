@@ -42,11 +42,28 @@ def ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
 
 def _savings(seen: Observation) -> Iterator[str]:
     """Yields ways to use less memory at the same batch that are not in use yet."""
+    if seen.keeps_outputs:
+        yield "keeping only the loss"
     if not is_low_precision(seen):
         yield "bf16"
     if seen.model is None or not seen.model.checkpointing:
         yield "gradient checkpointing"
     yield "shorter samples"
+
+
+def outputs(estimate: Estimate | None) -> Iterator[Finding]:
+    """Finds that the loop keeps outputs of the model that nothing needs any more."""
+    if estimate is None or estimate.maximum_without_outputs is None:
+        return
+    yield Finding(
+        kind="outputs",
+        headline="The loop keeps the model's outputs through the backward pass, which does not need them",
+        title=f"Keep only the loss: batch {estimate.maximum} becomes {estimate.maximum_without_outputs}",
+        reason="the script holds what the model returned, such as logits, until the next step",
+        code=changes.DROP_OUTPUTS,
+        note="This costs nothing; what is learned and how fast stay the same.",
+        weight=0.9,
+    )
 
 
 def allocator(seen: Observation) -> Iterator[Finding]:
