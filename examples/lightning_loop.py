@@ -15,7 +15,8 @@ from memorymark.integrations.lightning import MemoryMarkCallback
 class Classifier(lightning.LightningModule):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 10))
+        hidden = nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU()
+        self.layers = nn.Sequential(*hidden, nn.Linear(2048, 10))
 
     def training_step(self, batch, _index):
         inputs, labels = batch
