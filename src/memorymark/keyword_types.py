@@ -65,7 +65,7 @@ class ModelOptions(TypedDict, total=False):
     """What is trained, and the shape of its samples."""
 
     task: str | None
-    """What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task."""
+    """What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task."""
     revision: str | None
     """Branch, tag or commit of a Hugging Face model."""
     trust_remote_code: bool
@@ -74,6 +74,8 @@ class ModelOptions(TypedDict, total=False):
     """Height and width of an image, in pixels."""
     audio_seconds: int | None
     """Length of a recording, in seconds."""
+    reference: Literal["kept", "precomputed"]
+    """The frozen model that DPO compares with: kept beside the trained one, or its results precomputed."""
     small: bool | None
     """Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU."""
 

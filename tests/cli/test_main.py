@@ -21,7 +21,7 @@ REQUEST_OPTIONS = [
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--memory-gib", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--precision", "--quiet", "-q",
-    "--revision", "--seq-len", "--small", "--task",
+    "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year", "--samples", "--tokens"]

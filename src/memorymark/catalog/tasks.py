@@ -80,6 +80,15 @@ TASKS = {
             sequences=2,
             trainer="RewardTrainer",
         ),
+        Task(
+            "dpo",
+            "direct preference optimization, on pairs",
+            "AutoModelForCausalLM",
+            ("tokens",),
+            1024,
+            sequences=2,
+            trainer="DPOTrainer",
+        ),
     )
 }
 
@@ -87,10 +96,21 @@ TASKS = {
 NEXT_TOKEN = ("causal-lm", "sft")
 
 # Tasks whose loss is computed outside the model.
-LOSS_OUTSIDE = ("contrastive", "reward")
+LOSS_OUTSIDE = ("contrastive", "reward", "dpo")
+
+# Tasks that make a model answer: the first half of each text is the prompt.
+ANSWERING = ("sft", "dpo")
+
+# Tasks whose trainers turn dropout off.
+WITHOUT_DROPOUT = ("reward", "dpo")
 
 # Many models for these tasks choose their loss by ``config.problem_type``, and set it in their first step if unset.
 TELLS_PROBLEM_TYPE = ("sequence-classification", "image-classification", "audio-classification")
+
+
+def prompt_tokens(tokens: int) -> int:
+    """Returns how many of a text's tokens are its prompt; the others are the answer."""
+    return tokens // 2
 
 
 def find_task(name: str) -> Task:

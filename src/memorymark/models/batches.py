@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog.tasks import Task
+from memorymark.catalog.tasks import Task, prompt_tokens
 from memorymark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def make_batch(
         "contrastive": _images_and_texts,
         "image-text-to-text": _images_in_texts,
         "reward": _pairs,
+        "dpo": _pairs,
     }
     make = makers.get(task.id, _texts)
     if make is _images_in_texts and config.model_type not in PLACES:
@@ -269,7 +270,7 @@ def _texts(maker: _Maker) -> Batch:
     else:
         batch["labels"] = batch["input_ids"].clone()
     if maker.task.id == "sft":
-        batch["labels"][:, : length // 2] = IGNORED  # the prompt
+        batch["labels"][:, : prompt_tokens(length)] = IGNORED
     return batch
 
 

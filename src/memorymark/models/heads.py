@@ -6,7 +6,7 @@ import inspect
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog.tasks import TASKS, TELLS_PROBLEM_TYPE, Task
+from memorymark.catalog.tasks import ANSWERING, TASKS, TELLS_PROBLEM_TYPE, WITHOUT_DROPOUT, Task
 from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.messages import Message
 from memorymark.models.build_guard import only_building
@@ -101,7 +101,7 @@ def possible_tasks(config: Any) -> list[str]:
     """Returns the tasks that a model of this config can be trained for."""
     found = [task.id for task in TASKS.values() if model_class(config, task) is not None]
     # A text encoder has a head to write text, but nobody tunes it to answer.
-    return [task for task in found if not (task == "sft" and _encodes_text(config, found))]
+    return [task for task in found if not (task in ANSWERING and _encodes_text(config, found))]
 
 
 def choose_task(config: Any, asked: str | None, name: str) -> Task:
@@ -215,7 +215,17 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         raise no_model(name, error) from None
     if tied is False:
         _untie(model)
+    if task.id in WITHOUT_DROPOUT:
+        _turn_dropout_off(model)
     return model
+
+
+def _turn_dropout_off(model: nn.Module) -> None:
+    from torch import nn
+
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
 
 
 def _untie(model: nn.Module) -> None:

@@ -20,7 +20,10 @@ from memorymark.training.workload import Batch, Workload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import torch
     from torch import Tensor, nn
+
+    MakeBatch = Callable[[int, torch.device], Batch]
 
 
 def workload_of(request: Request) -> Workload:
@@ -87,24 +90,36 @@ def _of_config(request: Request) -> Workload:
             proposals=[without("channels_last", usual=False)],
         )
 
-    if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering", "reward"):
-        raise _no_logits(request)
+    _require_loss(request, task)
     if request.recipe.loss == "chunked":
         _require_chunks(request, config, task)
+
+    compares = task.id == "dpo" and request.reference == "kept"
 
     def build() -> nn.Module:
         return heads.build(config, task, name, tied=facts.get("tie_word_embeddings"))
 
     return Workload(
         build=build,
-        batch=batches.make_batch(config, task, heads.forward_arguments(found), shape, name),
+        batch=_batch(batches.make_batch(config, task, heads.forward_arguments(found), shape, name), request, task),
         loss=_loss(request, task),
         name=name,
         sample=shape.describe(task, config),
         sample_sizes=shape.sizes(task),
         sequences=task.sequences,
         quantization=quantization,
+        trainer=task.trainer,
+        compares=compares,
     )
+
+
+def _batch(make: MakeBatch, request: Request, task: Task) -> MakeBatch:
+    """Adds what a reference has computed before, if it has."""
+    if task.id == "dpo" and request.reference == "precomputed":
+        from memorymark.training.preferences import with_reference_log_probs
+
+        return with_reference_log_probs(make)
+    return make
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
@@ -112,14 +127,27 @@ def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
     return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
 
 
-def _loss(request: Request, task: Task) -> Callable[[Callable[..., Any], Batch], Tensor] | None:
+def _loss(request: Request, task: Task) -> Callable[..., Tensor] | None:
     if request.recipe.loss == "chunked":
         from memorymark.training.chunked_loss import chunked_loss
 
         return chunked_loss
-    from memorymark.training.preferences import reward_loss
+    from memorymark.training.preferences import dpo_loss, reward_loss
 
-    return {"contrastive": _contrastive_loss, "reward": reward_loss}.get(task.id)
+    return {"contrastive": _contrastive_loss, "reward": reward_loss, "dpo": dpo_loss}.get(task.id)
+
+
+def _require_loss(request: Request, task: Task) -> None:
+    """Refuses another loss where the task has its own, or where the model returns no logits for it."""
+    if request.recipe.loss != "model" and task.trainer and task.id not in NEXT_TOKEN:
+        what = Message(
+            "{task:{id}} has a loss of its own, which {loss:{given}} would replace",
+            id=task.id,
+            given=request.recipe.loss,
+        )
+        raise _not_this_loss(request, what)
+    if request.recipe.loss == "mean" and task.id in ("contrastive", "question-answering"):
+        raise _no_logits(request)
 
 
 def _require_chunks(request: Request, config: Any, task: Task) -> None:

@@ -71,7 +71,7 @@ class PredictedProbe:
             capped=memory_cap_bytes is not None,
             source="predicted",
             unknown_operations=self._unknown,
-            unchecked_options=unchecked_options(recipe),
+            unchecked_options=unchecked_options(recipe, step.facts.trainer),
             **asdict(step.facts),
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from memorymark.catalog import ModelEntry
 from memorymark.catalog.tasks import TASKS, check_sample_size, check_sizes, find_task
+from memorymark.checks.choices import Choice
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
 from memorymark.messages import Option as OptionName
@@ -18,6 +19,9 @@ from memorymark.question.quantization import quantization_of
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
 from memorymark.units import KIB
+
+Reference = Literal["kept", "precomputed"]
+REFERENCE = Choice("reference", get_args(Reference), {"precompute": "precomputed", "none": "precomputed"})
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Request:
     )
     task: str | None = option(
         None,
-        "What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.",
+        "What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.",
         group="model",
         rare=True,
         longest=LONGEST_NAME,
@@ -101,6 +105,16 @@ class Request:
         maximum=NO_LIMIT,
         sample_units=("seconds",),
     )
+    reference: Reference = option(
+        "kept",
+        "The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.",
+        group="recipe",
+        title="Reference model",
+        choices=REFERENCE,
+        labels={"kept": "Kept on the GPU", "precomputed": "Precomputed"},
+        rare=True,
+        needs={"task": ("dpo",)},
+    )
     small: bool | None = option(
         None,
         "Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.",
@@ -114,9 +128,9 @@ class Request:
     target: Target = field(default_factory=Target)
 
     def __post_init__(self) -> None:
-        settle_options(self)
-        if self.task is not None:
+        if isinstance(self.task, str):  # before the options that need a task are checked
             object.__setattr__(self, "task", find_task(self.task).id)
+        settle_options(self)
         if self.revision is not None:
             check_revision(self.revision)
         self._settle_model()

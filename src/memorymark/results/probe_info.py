@@ -20,8 +20,10 @@ class ProbeInfo(Record):
     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-    pair of texts. ``convolves_images`` says that the model applies 2-D convolutions to images, which channels_last is
-    for. ``small`` says that the model is a stand-in.
+    pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
+    of the frozen copy that the model is compared with, which is part of the weights. ``convolves_images`` says that
+    the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
+    stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
@@ -47,6 +49,8 @@ class ProbeInfo(Record):
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
     sequences: int = field(default=1, metadata=ADDED_LATER)
+    trainer: str = field(default="", metadata=ADDED_LATER)
+    reference_bytes: int = field(default=0, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)

@@ -29,9 +29,13 @@ UNCHECKED = {"gradient_checkpointing": ("selective",)}
 Interval = tuple[float, float]
 
 
-def unchecked_options(recipe: Recipe) -> tuple[str, ...]:
-    """Returns the options of a recipe whose prediction was never compared with a GPU's measurements."""
-    return tuple(name for name, values in UNCHECKED.items() if getattr(recipe, name) in values)
+def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
+    """Returns the options whose prediction was never compared with a GPU's measurements.
+
+    No step of a trainer of TRL was.
+    """
+    of_recipe = tuple(name for name, values in UNCHECKED.items() if getattr(recipe, name) in values)
+    return ("task", *of_recipe) if trainer else of_recipe
 
 
 def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_bytes: int) -> dict[str, Interval]:

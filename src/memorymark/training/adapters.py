@@ -138,6 +138,8 @@ def _over_stand_ins() -> type[nn.Module]:
     class OverStandIn(Linear):  # type: ignore[misc]
         def forward(self, x: Tensor) -> Tensor:
             result: Tensor = self.base_layer(x)
+            if self.disable_adapters:
+                return result
             if isinstance(self.base_layer, StandInLinear4bit):
                 result = result.clone()
             dtype, converts = result.dtype, not torch.is_autocast_enabled()

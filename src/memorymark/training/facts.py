@@ -29,6 +29,8 @@ class TrainingFacts:
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict)
     sequences: int = 1
+    trainer: str = ""
+    reference_bytes: int = 0
     convolves_images: bool = False
 
 
@@ -45,6 +47,8 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         sample=workload.sample,
         sample_sizes=dict(workload.sample_sizes),
         sequences=workload.sequences,
+        trainer=workload.trainer,
+        reference_bytes=step.reference.copied_bytes if step.reference is not None else 0,
         convolves_images=_convolves_images(step.model, workload),
     )
 

@@ -23,6 +23,7 @@ from memorymark.training.building import build_on
 from memorymark.training.checkpointing import checkpoint_blocks
 from memorymark.training.optimizers import name_of, optimizers_of, updated_in_backward
 from memorymark.training.quantizing import scales_of
+from memorymark.training.reference import Reference
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
@@ -49,6 +50,7 @@ class TrainingStep:
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
+        self.reference = Reference(self.model, recipe) if workload.compares else None
         self.optimizers = optimizers_of(workload, recipe, self.model)
         self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
         self._largest_batch = (0, 0)
@@ -103,10 +105,17 @@ class TrainingStep:
         return " + ".join(type(one).__name__ for one in self.optimizers) if self.workload.optimizer is not None else ""
 
     def weights(self) -> Iterator[Tensor]:
-        """Parameters, buffers and the scales of quantized weights."""
-        yield from self.model.parameters()
-        yield from self.model.buffers()
-        yield from scales_of(self.model)
+        """Parameters, buffers and the scales of quantized weights; those of a frozen copy too."""
+        for model in self.models():
+            yield from model.parameters()
+            yield from model.buffers()
+            yield from scales_of(model)
+
+    def models(self) -> Iterator[nn.Module]:
+        """Yields the model, and its frozen copy if there is one."""
+        yield self.model
+        if self.reference is not None and self.reference.copy is not None:
+            yield self.reference.copy
 
     def gradients(self) -> Iterator[Tensor]:
         """Yields the existing gradients, sparse ones as their indices and values."""
@@ -214,7 +223,8 @@ class TrainingStep:
             if self.recipe.loss == "mean":
                 return _mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:
-                return self.workload.loss(self._forward, batch)
+                compared = () if self.reference is None else (self.reference,)
+                return self.workload.loss(self._forward, batch, *compared)
             return _own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:

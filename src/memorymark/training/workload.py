@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Batch = dict[str, "Tensor"]
-# What each function is called with.
+# What each function is called with; the loss also with the reference, if there is one.
 TAKES = {"build": (), "batch": ("size", "device"), "loss": ("model", "batch"), "optimizer": ("model",)}
 
 
@@ -31,11 +31,13 @@ class Workload:
     ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
     ``{"tokens": 128}``, if a caller may change it, and ``sequences`` how many of that size a sample has.
     ``quantization`` says how the weights are published, if they are quantized.
+    ``trainer`` is the trainer of TRL whose step it is, if it is one's. With ``compares``, the loss is
+    called as ``loss(model, batch, reference)``: a frozen copy of the model or, under adapters, the model without them.
     """
 
     build: Callable[[], nn.Module]
     batch: Callable[[int, torch.device], Batch]
-    loss: Callable[[Callable[..., Any], Batch], Tensor] | None = None
+    loss: Callable[..., Tensor] | None = None
     name: str = field(default="model", kw_only=True)
     optimizer: Callable[[nn.Module], torch.optim.Optimizer | Sequence[torch.optim.Optimizer]] | None = field(
         default=None, kw_only=True
@@ -44,12 +46,14 @@ class Workload:
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     sequences: int = field(default=1, kw_only=True)
     quantization: Quantization | None = field(default=None, kw_only=True)
+    trainer: str = field(default="", kw_only=True)
+    compares: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, takes in TAKES.items():
             given, may_be_left_out = getattr(self, name), name in ("loss", "optimizer")
             if not (given is None and may_be_left_out):
-                require_function(name, given, takes)
+                require_function(name, given, (*takes, "reference") if name == "loss" and self.compares else takes)
         for name in ("name", "sample"):
             if not isinstance(getattr(self, name), str):
                 raise UsageError(f"{name}= must be a string, not {shown(getattr(self, name))}.", code="bad_workload")

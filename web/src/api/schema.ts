@@ -1011,8 +1011,10 @@ export interface components {
          *     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
          *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
          *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-         *     pair of texts. ``convolves_images`` says that the model applies 2-D convolutions to images, which channels_last is
-         *     for. ``small`` says that the model is a stand-in.
+         *     pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
+         *     of the frozen copy that the model is compared with, which is part of the weights. ``convolves_images`` says that
+         *     the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
+         *     stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
          *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
@@ -1085,6 +1087,16 @@ export interface components {
              * @default 1
              */
             sequences: number;
+            /**
+             * Trainer
+             * @default
+             */
+            trainer: string;
+            /**
+             * Reference Bytes
+             * @default 0
+             */
+            reference_bytes: number;
             /**
              * Convolves Images
              * @default false
@@ -1269,6 +1281,12 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Reference
+             * @default kept
+             * @enum {string}
+             */
+            reference: "kept" | "precomputed";
             /**
              * Small
              * @default null
@@ -1524,7 +1542,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -1558,6 +1576,13 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Reference
+             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
+             * @default kept
+             * @enum {string}
+             */
+            reference: "kept" | "precomputed";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
@@ -2122,7 +2147,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -2156,6 +2181,13 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Reference
+             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
+             * @default kept
+             * @enum {string}
+             */
+            reference: "kept" | "precomputed";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
@@ -2876,7 +2908,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft or reward; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -2910,6 +2942,13 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Reference
+             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
+             * @default kept
+             * @enum {string}
+             */
+            reference: "kept" | "precomputed";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.

@@ -50,8 +50,9 @@ ONLY_A_RUN = {
 class TracedStep:
     """A traced step as two programs: the first step, which makes the optimizer's state, and every later one.
 
-    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them;
-    ``tensors`` says how many parameters and buffers there are, ``frozen_tensors`` how many of them get no updates.
+    ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them, and
+    those of a frozen copy; ``tensors`` says how many parameters and buffers the model has, ``frozen_tensors`` how many
+    of them get no updates.
     """
 
     first: Program
@@ -85,7 +86,8 @@ def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, in
         _update_all_at_once(step)
         _note_updates(step, tracer)
         with _not_tracing_for_transformers(), fake_mode, tracer:
-            weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in _in_order(model)}
+            kept = [tensor for one in step.models() for tensor in _in_order(one)]
+            weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             traces = _two_steps(step, tracer)
         first, later = merge(traces[0], traces[1], TRACED_BATCH)
     return TracedStep(
