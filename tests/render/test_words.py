@@ -1,6 +1,7 @@
 """What reports say of odd results: nothing that contradicts itself, and nothing that helps nobody."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from memorymark.render.words import (
     comparison_notes,
     heading,
     prediction_notes,
+    training_notes,
 )
 from memorymark.results.comparison import Comparison
 from memorymark.results.lengths import Sweep
@@ -236,3 +238,22 @@ def test_the_type_of_the_weights_is_that_of_most_of_them():
     assert weights_dtype(mixed) == "bf16"
     assert weights_dtype(nn.Linear(2, 2, dtype=torch.float64)) == "fp64"
     assert weights_dtype(nn.ReLU()) == ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "recipe", "said"),
+    [
+        ({"routing_matters": True}, mm.Recipe(), "assumed to be spread evenly over the experts"),
+        ({"experts": 8, "source": "predicted"}, mm.Recipe(), "Tokens go to 8 experts: the memory is the same"),
+        (
+            {"experts": 8, "experts_dtype": "fp32"},
+            mm.Recipe(weights="nf4", lora=8),
+            "The experts are not quantized but in fp32",
+        ),
+    ],
+)
+def test_a_mixture_is_told_with_what_its_numbers_assume(facts, recipe, said):
+    info = replace(analysis("a10", {16: 80.0}).info, source="measured")
+
+    assert said in " ".join(training_notes(replace(info, **facts), recipe))
+    assert not training_notes(info, mm.Recipe())

@@ -91,3 +91,11 @@ def test_an_sgd_of_ones_own_is_known_by_what_it_is(make, is_sgd):
 
     assert facts_of(step_of(cnn(optimizer=make))).optimizer_is_sgd == is_sgd
     assert facts_of(step_of(cnn(optimizer=lambda model: Mine(model.parameters())))).optimizer_is_sgd
+
+
+def test_experts_are_counted_and_their_type_is_known():
+    step = step_of(workload_of(mm.Request(model="mixtral-8x7b", small=True)))
+    facts = facts_of(step)
+
+    assert (facts.experts, facts.experts_dtype) == (4, "fp32")
+    assert facts_of(step_of(tiny())).experts == 0

@@ -25,7 +25,7 @@ from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
-from memorymark.results.uncertainty import trial_intervals, unchecked_options
+from memorymark.results.uncertainty import Interval, trial_intervals, unchecked_options
 from memorymark.units import format_bytes
 
 STEPS = 2
@@ -121,7 +121,26 @@ class PredictedProbe:
         )
         # With expandable segments the last page may reach beyond a cap.
         certain, capacity = self.info.certain, max(self._capacity_bytes, trial.peak_reserved_bytes)
-        return replace(trial, intervals=trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity))
+        intervals = trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity)
+        return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
+
+    def _with_worst_routing(
+        self, intervals: dict[str, Interval], batch_size: int, capacity_bytes: int
+    ) -> dict[str, Interval]:
+        """Returns the intervals with memory that may be as high as with the worst routing of tokens to experts."""
+        if self._step.worst is None:
+            return intervals
+        others = replace(self._step.worst, worst=None)
+        worst = PredictedProbe(
+            others, self._recipe, self._gpu, memory_cap_bytes=self._capacity_bytes, allocator=self._allocator
+        ).measure(batch_size)
+        if worst.intervals is None:  # it does not fit
+            context = self._gpu.context_bytes[2]
+            most: dict[str, float] = {"peak_allocated_bytes": capacity_bytes, "peak_reserved_bytes": capacity_bytes}
+            most["device_bytes"] = min(capacity_bytes + context, self._gpu.torch_memory_bytes)
+        else:
+            most = {name: high for name, (_, high) in worst.intervals.items() if name.endswith("_bytes")}
+        return {name: (low, max(high, most.get(name, high))) for name, (low, high) in intervals.items()}
 
     def keep_outputs(self, keep: bool) -> None:
         """Continues with the loop that keeps the model's outputs, or that drops them."""

@@ -195,7 +195,7 @@ def _lengths(result: Sweep) -> View:
         "planned_batch_size": result.planned_batch,
         "rows": [_length(result, length) for length in result.lengths],
         "advice": result.advice,
-        "notes": [SYNTHETIC, *training_notes(plan.info), *prediction_notes(plan.info)],
+        "notes": [SYNTHETIC, *training_notes(plan.info, plan.request.recipe), *prediction_notes(plan.info)],
         "analyses": {length: _analysis(analysis) for length, analysis in result.analyses.items()},
     }
 

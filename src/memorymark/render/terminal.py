@@ -104,7 +104,7 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     console = make_console()
     console.print(_title(*heading(request, info, trial.source)))
     print_facts(trial, console)
-    for note in (*training_notes(info), *prediction_notes(info)):
+    for note in (*training_notes(info, request.recipe), *prediction_notes(info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
@@ -155,7 +155,7 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
     for sentence in result.advice:
         console.print(Padding(Text(sentence), (0, 2)))
     legend = "max is the largest batch that trains, use the one worth using if all samples were that long."
-    for note in (legend, SYNTHETIC, *training_notes(plan.info), *prediction_notes(plan.info)):
+    for note in (legend, SYNTHETIC, *training_notes(plan.info, plan.request.recipe), *prediction_notes(plan.info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorymark.catalog import GpuEntry, Price
+from memorymark.question.recipe import QUANTIZED, Recipe
 from memorymark.question.request import Request
 from memorymark.question.usage import Usage
 from memorymark.render.rates import rate_interval, run_words, speed_words
@@ -268,7 +269,7 @@ def notes(result: Analysis) -> list[str]:
         *([smaller] if smaller else []),
         about_memory(result.info),
         SYNTHETIC,
-        *training_notes(result.info),
+        *training_notes(result.info, result.request.recipe),
         *generation_notes(result),
         *prediction_notes(result.info),
     ]
@@ -283,15 +284,37 @@ def notes(result: Analysis) -> list[str]:
     return said
 
 
-def training_notes(info: ProbeInfo) -> list[str]:
-    """Says how much of the model is trained, if not all of it, and what of the optimizer is in paged memory."""
+def training_notes(info: ProbeInfo, recipe: Recipe) -> list[str]:
+    """Says how much of the model is trained, what experts assume, and what of the optimizer is in paged memory."""
     trained, said = info.trainable_parameters, []
     if trained is not None and trained != info.parameters:
         said.append(f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen.")
+    said += _expert_notes(info, recipe)
     if info.paged_state_bytes:
         said.append(
             f"{format_bytes(info.paged_state_bytes)} of optimizer state are in paged memory, on the GPU while it has "
             "room and else on the host; they are not counted, nor is the time to move them."
+        )
+    return said
+
+
+def _expert_notes(info: ProbeInfo, recipe: Recipe) -> list[str]:
+    """Says what a mixture's numbers assume about its routing, and that its experts are not quantized."""
+    said = []
+    if info.routing_matters:
+        said.append(
+            "Tokens are assumed to be spread evenly over the experts; the upper ends of predicted memory hold even if "
+            "nearly all go to the same ones."
+        )
+    elif info.experts and info.source == "predicted":
+        said.append(
+            f"Tokens go to {info.experts} experts: the memory is the same however they are spread, even if all go to "
+            "the same ones; the time assumes that they are spread evenly."
+        )
+    if info.experts and recipe.weights in QUANTIZED:
+        said.append(
+            f"The experts are not quantized but in {info.experts_dtype}: bitsandbytes quantizes linear layers, and "
+            "transformers keeps experts in stacked tensors."
         )
     return said
 

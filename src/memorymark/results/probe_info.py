@@ -25,6 +25,9 @@ class ProbeInfo(Record):
     the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
     stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
+    ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
+    is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
+    memory depends on which experts get how many tokens.
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
@@ -43,6 +46,9 @@ class ProbeInfo(Record):
     unknown_operations: tuple[str, ...] = ()
     unchecked_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
+    experts: int = field(default=0, metadata=ADDED_LATER)
+    experts_dtype: str = field(default="", metadata=ADDED_LATER)
+    routing_matters: bool = field(default=False, metadata=ADDED_LATER)
     optimizer: str = ""
     optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
     paged_state_bytes: int = field(default=0, metadata=ADDED_LATER)

@@ -70,5 +70,9 @@ def weights_dtype(model: nn.Module) -> str:
         counts[parameter.dtype] += count_weights(parameter)
     if not counts:
         return ""
-    dtype = counts.most_common(1)[0][0]
+    return short_dtype(counts.most_common(1)[0][0])
+
+
+def short_dtype(dtype: torch.dtype) -> str:
+    """Returns the name of a type of weights as options spell it."""
     return SHORT_DTYPES.get(dtype, str(dtype).removeprefix("torch."))

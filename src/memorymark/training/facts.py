@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -10,7 +10,7 @@ from torch import nn
 
 from memorymark.training.bits_and_bytes import paged_state_bytes
 from memorymark.training.blame import blaming
-from memorymark.training.building import weights_dtype
+from memorymark.training.building import short_dtype, weights_dtype
 from memorymark.training.step import TrainingStep
 from memorymark.training.weights import count_weights
 from memorymark.training.workload import Workload, tensors_of
@@ -23,6 +23,9 @@ class TrainingFacts:
     parameters: int
     trainable_parameters: int
     weights_dtype: str
+    experts: int = 0
+    experts_dtype: str = ""
+    routing_matters: bool = False
     optimizer: str = ""
     optimizer_is_sgd: bool = False
     paged_state_bytes: int = 0
@@ -37,10 +40,13 @@ class TrainingFacts:
 def facts_of(step: TrainingStep) -> TrainingFacts:
     """Returns the facts of a step that was built but has not run."""
     parameters, workload = list(step.model.parameters()), step.workload
+    routed = list(_experts(step.model))
     return TrainingFacts(
         parameters=sum(map(count_weights, parameters)),
         trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),
         weights_dtype=weights_dtype(step.model),
+        experts=max((number for number, _ in routed), default=0),
+        experts_dtype=next((dtype for _, dtype in routed), ""),
         optimizer=step.own_optimizer,
         optimizer_is_sgd=bool(step.own_optimizer) and _are_sgd(step.optimizers),
         paged_state_bytes=0 if step.own_optimizer else paged_state_bytes(step.recipe.optimizer, parameters),
@@ -51,6 +57,15 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         reference_bytes=step.reference.copied_bytes if step.reference is not None else 0,
         convolves_images=_convolves_images(step.model, workload),
     )
+
+
+def _experts(model: nn.Module) -> Iterator[tuple[int, str]]:
+    """Yields how many experts each mixture has and the type of their weights, which are stacked in one tensor."""
+    for module in model.modules():
+        number = getattr(module, "num_experts", None)
+        stacked = [p for p in module._parameters.values() if p is not None and p.dim() == 3 and len(p) == number]
+        if stacked:
+            yield len(stacked[0]), short_dtype(stacked[0].dtype)
 
 
 def _are_sgd(optimizers: Iterable[torch.optim.Optimizer]) -> bool:

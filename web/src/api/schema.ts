@@ -1016,6 +1016,9 @@ export interface components {
          *     the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
          *     stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
+         *     ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
+         *     is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
+         *     memory depends on which experts get how many tokens.
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
          *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
          *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
@@ -1061,6 +1064,21 @@ export interface components {
              * @default
              */
             weights_dtype: string;
+            /**
+             * Experts
+             * @default 0
+             */
+            experts: number;
+            /**
+             * Experts Dtype
+             * @default
+             */
+            experts_dtype: string;
+            /**
+             * Routing Matters
+             * @default false
+             */
+            routing_matters: boolean;
             /** Optimizer */
             optimizer: string;
             /**

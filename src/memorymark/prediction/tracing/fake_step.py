@@ -25,8 +25,10 @@ from memorymark.prediction.tracing.cuda_choices import cuda_choices
 from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
+from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, merge, same_work
+from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
@@ -52,7 +54,8 @@ class TracedStep:
 
     ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them, and
     those of a frozen copy; ``tensors`` says how many parameters and buffers the model has, ``frozen_tensors`` how many
-    of them get no updates.
+    of them get no updates. ``worst`` is the step with the worst routing of tokens to experts, if its memory depends on
+    that.
     """
 
     first: Program
@@ -62,6 +65,7 @@ class TracedStep:
     tensors: int
     frozen_tensors: int
     facts: TrainingFacts
+    worst: TracedStep | None = None
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -71,34 +75,46 @@ class TracedStep:
 
 
 def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
-    """Traces the workload as a GPU of this compute capability would run it."""
+    """Traces the workload as a GPU of this compute capability would run it, its tokens spread evenly over experts."""
     if recipe.compile:
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+    step, routed = _trace(workload, recipe, capability, "even")
+    if not routed:
+        return step
+    worst, _ = _trace(workload, recipe, capability, "worst")
+    return replace(step, worst=worst)
+
+
+def _trace(
+    workload: Workload, recipe: Recipe, capability: tuple[int, int], routing: Routing
+) -> tuple[TracedStep, bool]:
+    """Returns the traced step, and whether its sizes depend on the routing of tokens to experts."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     with no_full_collections(), cuda_choices(capability):
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe), fake_mode)
-        tracer = Tracer(fake_mode)
+        tracer = Tracer(fake_mode, routing)
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
         _update_all_at_once(step)
         _note_updates(step, tracer)
-        with _not_tracing_for_transformers(), fake_mode, tracer:
+        with _not_tracing_for_transformers(), like_real(), fake_mode, tracer:
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             traces = _two_steps(step, tracer)
         first, later = merge(traces[0], traces[1], TRACED_BATCH)
-    return TracedStep(
+    traced = TracedStep(
         first,
         later,
         weights,
         traces[1].owners,
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
-        facts=facts_of(step),
+        facts=replace(facts_of(step), routing_matters=tracer.routed),
     )
+    return traced, tracer.routed
 
 
 def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredictError:

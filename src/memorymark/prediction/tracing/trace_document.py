@@ -52,6 +52,7 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "owners": list(step.owners.items()),
         "tensor_counts": [step.tensors, step.frozen_tensors],
         "facts": asdict(step.facts),
+        "worst": to_document(step.worst) if step.worst else None,
     }
 
 
@@ -87,6 +88,7 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         tensors=tensor_count,
         frozen_tensors=frozen_tensor_count,
         facts=TrainingFacts(**document["facts"]),
+        worst=from_document(document["worst"]) if document["worst"] else None,
     )
 
 

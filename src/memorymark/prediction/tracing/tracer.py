@@ -19,8 +19,9 @@ from memorymark.devices.allocations import Phase
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
 from memorymark.prediction.tracing.operation import GRADIENTS_MEET, MODEL_RETURNS, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.routing import Routing, assumed, chosen
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
-from memorymark.prediction.tracing.values import is_random, is_uniform, keep_values, known, run_on_values
+from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values, known, origin_of, run_on_values
 from memorymark.training import quantized_layers
 from memorymark.training.outputs import tensors_inside
 
@@ -34,11 +35,16 @@ _ASKS_FOR_A_VALUE = {
 
 
 class Tracer(TorchDispatchMode):
-    """Records operations into ``trace`` while one is set."""
+    """Records operations into ``trace`` while one is set.
 
-    def __init__(self, fake_mode: FakeTensorMode) -> None:
+    ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts.
+    """
+
+    def __init__(self, fake_mode: FakeTensorMode, routing: Routing = "even") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
+        self.routed = False
+        self._routing: Routing = routing
         self._fake_mode = fake_mode
         self._freed: list[int] = []
         self._numbers = StorageNumbers(self._freed.append)
@@ -109,6 +115,7 @@ class Tracer(TorchDispatchMode):
         """Returns the value that Python code reads from a tensor, if it is known without a run."""
         value = run_on_values(func, args, kwargs, inputs, [])
         if value is not None:
+            self._note_origin(origin_of(inputs))
             return value
         if self._in_optimizer:
             return 1.0  # a factor in an update, which takes the same memory for any value
@@ -118,20 +125,48 @@ class Tracer(TorchDispatchMode):
 
     def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Returns the fake result, with its real values if known."""
-        random = any(is_random(tensor) for tensor in inputs)
+        origin = origin_of(inputs)
         try:
-            result = SHAPE_RULES.get(func, func)(*_without_masks(func, args, self._fake_mode), **kwargs)
+            result = SHAPE_RULES.get(func, func)(*self._without_masks(func, args), **kwargs)
         except DynamicOutputShapeException:
             value = run_on_values(func, args, kwargs, inputs, [])
-            if value is None or (random and not all(is_uniform(tensor) for tensor in inputs)):
+            if value is None or (origin is Origin.RANDOM and not all(is_uniform(tensor) for tensor in inputs)):
                 raise _size_unknown(func) from None
+            self._note_origin(origin)
             with self._fake_mode:
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
         else:
             value = run_on_values(func, args, kwargs, inputs, _tensors(result))
         if value is not None:
-            keep_values(result, value, random=random or torch.Tag.nondeterministic_seeded in func.tags)
+            keep_values(result, value, Origin.RANDOM if torch.Tag.nondeterministic_seeded in func.tags else origin)
+        elif (choices := chosen(func, inputs, result)) is not None:
+            with torch._C._DisableTorchDispatch():
+                keep_values(choices, assumed(choices, inputs[0], self._routing), Origin.ROUTED)
         return result
+
+    def _note_origin(self, origin: Origin) -> None:
+        self.routed = self.routed or origin is Origin.ROUTED
+
+    def _without_masks(self, func: Any, args: Any) -> Any:
+        """Replaces known boolean masks in an indexing operation by their indices, as the device does."""
+        if not func.name().startswith("aten::index") or len(args) < 2 or not isinstance(args[1], (list, tuple)):
+            return args
+        indices: list[Any] = []
+        for index in args[1]:
+            real = known(index) if isinstance(index, Tensor) else None
+            if real is None or real.dtype not in (torch.bool, torch.uint8):
+                indices.append(index)
+                continue
+            origin = origin_of([index])
+            if origin is Origin.RANDOM and not is_uniform(index):
+                raise _size_unknown(func)
+            self._note_origin(origin)
+            with torch._C._DisableTorchDispatch():
+                places = real.nonzero().unbind(1)
+            for place in places:
+                with self._fake_mode:
+                    indices.append(torch.empty(place.shape, dtype=torch.long, device="cpu"))
+        return (args[0], indices, *args[2:])
 
     def _name(self, func: Any) -> str:
         meeting = func is torch.ops.aten.add.Tensor and self._in_backward and not torch.is_grad_enabled()
@@ -192,23 +227,3 @@ def _size_unknown(func: Any) -> CannotPredictError:
     return CannotPredictError(
         f"the size of {func}'s result depends on values that only a run knows; measure it on a GPU."
     )
-
-
-def _without_masks(func: Any, args: Any, fake_mode: FakeTensorMode) -> Any:
-    """Replaces known boolean masks in an indexing operation by their indices, as the device does."""
-    if not func.name().startswith("aten::index") or len(args) < 2 or not isinstance(args[1], (list, tuple)):
-        return args
-    indices: list[Any] = []
-    for index in args[1]:
-        real = known(index) if isinstance(index, Tensor) else None
-        if real is None or real.dtype not in (torch.bool, torch.uint8):
-            indices.append(index)
-            continue
-        if is_random(index) and not is_uniform(index):
-            raise _size_unknown(func)
-        with torch._C._DisableTorchDispatch():
-            places = real.nonzero().unbind(1)
-        for place in places:
-            with fake_mode:
-                indices.append(torch.empty(place.shape, dtype=torch.long, device="cpu"))
-    return (args[0], indices, *args[2:])

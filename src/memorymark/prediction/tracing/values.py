@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import torch
@@ -14,8 +15,19 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 # Models do not branch on larger tensors.
 MAX_KNOWN_ELEMENTS = 2**16
 MAX_KNOWN_COUNTS = 2**22
+# Which token goes to which expert, for every token and expert of a layer.
+MAX_ROUTED = 2**25
 # Above every probability.
 NO_CHANCE = 0.999999
+
+
+class Origin(IntEnum):
+    """Where values come from; those of several origins count as the last of them."""
+
+    CERTAIN = 0
+    ROUTED = 1
+    """A router's choice of experts, which is assumed."""
+    RANDOM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,7 @@ class _Value:
     stride: tuple[int, ...]
     offset: int
     real: Tensor
-    random: bool
+    origin: Origin
     writes: int
 
 
@@ -55,10 +67,10 @@ def known(tensor: Tensor) -> Tensor | None:
     return kept.real if kept else None
 
 
-def is_random(tensor: Tensor) -> bool:
-    """Tells whether a known tensor came from random numbers."""
-    kept = _value(tensor)
-    return kept is not None and kept.random
+def origin_of(tensors: list[Tensor]) -> Origin:
+    """Returns where the values of those tensors come from that are known."""
+    kept = (_value(tensor) for tensor in tensors if isinstance(tensor, FakeTensor))
+    return max((value.origin for value in kept if value is not None), default=Origin.CERTAIN)
 
 
 def run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Any:
@@ -66,7 +78,7 @@ def run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outpu
 
     ``outputs`` are the fake results; empty if their size is not known yet.
     """
-    if any(known(tensor) is None for tensor in inputs) or not all(map(_is_small, outputs)):
+    if any(known(tensor) is None for tensor in inputs) or not _are_small(outputs, origin_of(inputs)):
         if func._schema.is_mutable and not func.name().startswith("aten::_amp"):
             for tensor in _written(func, args, kwargs):
                 _forget_value(tensor)
@@ -90,17 +102,23 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(list(changed)) if isinstance(leaf, Tensor)]
 
 
-def _is_small(tensor: Tensor) -> bool:
+def _are_small(tensors: list[Tensor], origin: Origin) -> bool:
+    return all(tensor.numel() <= _most_elements(tensor, origin) for tensor in tensors)
+
+
+def _most_elements(tensor: Tensor, origin: Origin) -> int:
+    if origin is Origin.ROUTED:
+        return MAX_ROUTED
     counts = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
-    return tensor.numel() <= (MAX_KNOWN_COUNTS if counts else MAX_KNOWN_ELEMENTS)
+    return MAX_KNOWN_COUNTS if counts else MAX_KNOWN_ELEMENTS
 
 
-def keep_values(result: Any, value: Any, *, random: bool) -> None:
+def keep_values(result: Any, value: Any, origin: Origin) -> None:
     """Keeps the real values of an operation's results."""
     for fake, real in zip(tree_leaves(result), tree_leaves(value), strict=True):
-        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and _is_small(real):
+        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and _are_small([real], origin):
             storage = fake.untyped_storage()
-            kept = _Value(*_place(fake), real, random, _writes(storage))
+            kept = _Value(*_place(fake), real, origin, _writes(storage))
             fake._memorymark_value = kept  # type: ignore[attr-defined]
             storage._memorymark_value = kept  # type: ignore[attr-defined]
 
