@@ -121,6 +121,17 @@ def test_the_code_for_pytorch_trains(request_, recipe, accumulation, steps):
         assert any(not torch.equal(after[name], before[name]) for name in trained)
 
 
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_the_code_chooses_the_attention_of_the_recipe(attention):
+    recipe = mm.Recipe(attention=attention)
+
+    names = run(
+        code_of(recipe, 2, task="sequence-classification", device="cpu").pytorch, given(workload_of(BERT), 4, 2)
+    )
+
+    assert names["model"].config._attn_implementation == attention
+
+
 @pytest.mark.parametrize("name", ["all of it", "lora", "images"])
 def test_the_code_for_the_trainer_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")

@@ -2,7 +2,7 @@ import type { Analysis } from "../api/types";
 import { count, short } from "../shared/format";
 import { rateWords } from "../shared/rate";
 import { Card } from "../ui/Card";
-import { currentTrial, recommendedTrial, whySmaller } from "./analysis";
+import { currentTrial, otherLoopWords, recommendedTrial, whySmaller } from "./analysis";
 
 /** Today's batch, the largest and the one worth using. */
 export function BatchSizes({ analysis }: { analysis: Analysis }) {
@@ -13,6 +13,13 @@ export function BatchSizes({ analysis }: { analysis: Analysis }) {
       <dl className="divide-y divide-line">
         <BatchSize name="Today" size={analysis.current_batch_size} note={rateWords(now)} />
         <BatchSize name="Maximum" size={analysis.max_batch_size} note={maximumWords(analysis)} />
+        {analysis.other_loop && (
+          <BatchSize
+            name={`Maximum, outputs ${analysis.other_loop.keeps_outputs ? "kept" : "dropped"}`}
+            size={analysis.other_loop.max_batch_size || null}
+            note={otherLoopWords(analysis.other_loop)}
+          />
+        )}
         <BatchSize
           name="Recommended"
           size={analysis.recommended_batch_size}

@@ -84,3 +84,10 @@ export function priceWords({ price }: Analysis): string | null {
   if (!price) return null;
   return `$${price.usd_per_hour}/h (${[price.provider, price.note, price.as_of].filter(Boolean).join(", ")})`;
 }
+
+/** What the loop is that keeps the model's outputs, or that drops them, unlike the analysed one. */
+export function otherLoopWords(other: NonNullable<Analysis["other_loop"]>): string {
+  return other.keeps_outputs
+    ? "In a loop with outputs = model(**batch)"
+    : "In a loop that keeps only the loss: loss = model(**batch).loss";
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { currentTrial, learningRateHint, maximumTrial, memoryUse, memoryWords, priceWords, speedupRange, whySmaller } from "../../src/answer/analysis";
+import { currentTrial, learningRateHint, maximumTrial, memoryUse, memoryWords, otherLoopWords, priceWords, speedupRange, whySmaller } from "../../src/answer/analysis";
 import { analysisDetail, analysisHeadline } from "../../src/answer/headline";
 import { GIB } from "../../src/shared/format";
 import { analysis, changed } from "../data";
@@ -57,5 +57,12 @@ describe("the price", () => {
     expect(priceWords(changed({ price }))).toBe("$1.29/h (Lambda, 2026-10-01)");
     expect(priceWords(changed({ price: { ...price, provider: "as given", as_of: null } }))).toBe("$1.29/h (as given)");
     expect(priceWords(changed({ price: null }))).toBeNull();
+  });
+});
+
+describe("the other loop", () => {
+  it("is shown as code", () => {
+    expect(otherLoopWords({ keeps_outputs: true, max_batch_size: 58 })).toContain("outputs = model(**batch)");
+    expect(otherLoopWords({ keeps_outputs: false, max_batch_size: 72 })).toContain("keeps only the loss");
   });
 });
