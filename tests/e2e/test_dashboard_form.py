@@ -255,9 +255,9 @@ def test_on_paper_it_is_light_and_in_forced_colors_bars_are_seen(open_page, clie
     expect(page.get_by_text("% used").first).to_be_visible()
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 794, "height": 1123})
-    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+    expect(page.locator("html")).to_have_css("background-color", "rgb(255, 255, 255)")
     expect(page.get_by_role("button", name="Run again")).to_be_hidden()
-    assert page.evaluate(CUT_OFF) == []
+    page.wait_for_function(f"({CUT_OFF}).length === 0")
 
     page.emulate_media(media="screen", forced_colors="active")
     for bar, color in ((".bg-accent", "rgb(0, 255, 136)"), (".bg-bad", "rgb(255, 68, 68)")):

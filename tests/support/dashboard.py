@@ -27,4 +27,4 @@ def require_accessible(page):
 
 
 def require_no_sideways_scrolling(page):
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page.wait_for_function("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

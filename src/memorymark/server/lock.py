@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from memorymark.errors import UsageError
 from memorymark.history import Store
@@ -20,6 +21,9 @@ except ImportError:  # Windows
 
 # An arbitrary number that all processes share.
 ADVISORY_LOCK = 5_001_5001
+
+# PostgreSQL frees a lock once it notices that its holder's connection is gone, a moment after a server is killed.
+PATIENCE_S = 2.0
 
 
 @contextmanager
@@ -35,12 +39,22 @@ def only_server(store: Store) -> Iterator[None]:
             yield
         return
     with store.connection() as connection:
-        if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_LOCK}):
+        if not _lock_within(PATIENCE_S, connection):
             raise refusal
         try:
             yield
         finally:
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
+
+
+def _lock_within(patience_s: float, connection: Connection) -> bool:
+    """Whether PostgreSQL's lock became ours in this time."""
+    give_up_at = time.monotonic() + patience_s
+    while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_LOCK}):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @contextmanager
