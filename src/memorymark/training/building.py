@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import nn
@@ -13,6 +14,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.training.adapters import add_adapters
 from memorymark.training.blame import blaming
 from memorymark.training.quantizing import quantize
+from memorymark.training.repeated_values import RepeatedValues
 from memorymark.training.weights import cast_weights, count_weights, kept_dtype, made_in, quantization_for
 from memorymark.training.workload import Workload
 
@@ -34,7 +36,7 @@ def build_model(workload: Workload, recipe: Recipe, *, to_trace: bool = False) -
     """
     device, quantization = torch.get_default_device(), quantization_for(workload, recipe)
     dtype, on_host = kept_dtype(recipe, quantization), quantization is not None and not to_trace
-    with made_in(dtype), torch.device("cpu") if on_host else nullcontext(), blaming("build="):
+    with made_in(dtype), _on_host() if on_host else nullcontext(), blaming("build="):
         model = workload.build()
     if not isinstance(model, nn.Module):
         raise UsageError(
@@ -45,6 +47,12 @@ def build_model(workload: Workload, recipe: Recipe, *, to_trace: bool = False) -
         if quantization is not None:
             quantize(model, quantization, dtype, None if to_trace else device)
     return add_adapters(model, recipe) if recipe.lora else model
+
+
+@contextmanager
+def _on_host() -> Iterator[None]:
+    with torch.device("cpu"), RepeatedValues():  # type: ignore[no-untyped-call]
+        yield
 
 
 def build_on(device: torch.device, workload: Workload, recipe: Recipe) -> nn.Module:

@@ -16,6 +16,9 @@ from memorymark.training.weights import cast_weights
 
 # The heads of classifiers: new for every task, so they are trained in full and not quantized.
 HEADS = ("score", "classifier")
+# LLM.int8 copies each column of an input that holds an outlier. Trained models have a handful of these. With random
+# weights so have most columns of what a gated layer makes, unless the weights are smaller than usual.
+QUIET = 0.25
 
 
 def quantize(model: nn.Module, quantization: Quantization, dtype: torch.dtype, device: torch.device | None) -> None:
@@ -32,6 +35,8 @@ def quantize(model: nn.Module, quantization: Quantization, dtype: torch.dtype, d
             )
             model.set_submodule(name, new)
     cast_weights(model, torch.float32)
+    if quantization.weights == "nf4":
+        _cast_biases(model, dtype)
     setattr(model, "is_loaded_in_4bit" if quantization.weights == "nf4" else "is_loaded_in_8bit", True)  # for peft
 
 
@@ -45,6 +50,13 @@ def scales_of(model: nn.Module) -> Iterator[Tensor]:
         found += [getattr(nested, name, None) for name in ("absmax", "code")]
         found += [getattr(weight, "SCB", None), getattr(state, "SCB", None)]
         yield from (tensor for tensor in found if isinstance(tensor, Tensor))
+
+
+def _cast_biases(model: nn.Module, dtype: torch.dtype) -> None:
+    """Casts the biases of quantized layers to the compute type, as bitsandbytes does when it first computes them."""
+    for layer in model.modules():
+        if hasattr(layer, "compute_dtype") and isinstance(getattr(layer, "bias", None), nn.Parameter):
+            layer.bias.data = layer.bias.data.to(dtype)
 
 
 def _kept(model: nn.Module, quantization: Quantization) -> set[nn.Module]:
@@ -86,6 +98,7 @@ def _real(module: Any, quantization: Quantization, dtype: torch.dtype, device: t
     weight = module.weight.data if isinstance(module, nn.Linear) else module.weight.data.t()
     new: Any
     if quantization.weights == "int8":
+        weight = weight * QUIET
         new = layers.Linear8bitLt(columns, rows, bias=False, has_fp16_weights=False, threshold=OUTLIERS, device="meta")
         new.weight = layers.Int8Params(weight, requires_grad=False, has_fp16_weights=False)
     else:

@@ -337,6 +337,50 @@ def test_gradients_that_meet_take_new_memory_where_those_of_real_tensors_do(meet
     assert sum(bool(op.made) for op in sums) == called.count("aten::add")
 
 
+FIRST = torch.zeros(6, 3, dtype=torch.long)
+FILLED = {
+    "scatter_add": lambda x: x.gather(1, FIRST),
+    "index_put": lambda x: x[torch.tensor([0, 2])],
+    "index_add": lambda x: x.index_select(0, torch.tensor([0, 2])),
+    "scatter": lambda x: x.max(1).values,
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_autograd_writes_into_the_zeros_that_it_makes_as_with_real_tensors(name):
+    real = FILLED[name](torch.rand(6, 8, requires_grad=True) * 3).sum()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        real.backward()
+    called = {event.name.removeprefix("aten::") for event in profiler.events()}
+    assert called & {f"{name}_", f"_{name}_impl_"}
+    with tracing() as tracer:
+        x = torch.rand(6, 8, requires_grad=True)
+        trace = tracer.start()
+        fake = FILLED[name](x * 3).sum()
+        tracer.mark("forward")
+        fake.backward()
+        tracer.mark("backward")
+    operations = add_in_place(trace).operations
+    (filled,) = [op for op in operations if op.base_name == name]
+    assert filled.made == ()
+    made = [number for op in operations for number, _ in op.made]
+    freed = [number for op in operations for number in op.freed if number in made]
+    assert len(freed) == len(set(freed))
+    (zeros,) = [op for op in operations if op.base_name in ("zeros", "new_zeros")]
+    assert zeros.made[0][0] in freed
+
+
+def test_zeros_of_the_forward_pass_stay_as_they_are_when_a_copy_is_filled():
+    with tracing() as tracer:
+        x = torch.rand(6, 3, requires_grad=True)
+        trace = tracer.start()
+        assert torch.zeros(6, 8).scatter_add(1, FIRST, x).shape == (6, 8)
+        tracer.mark("forward")
+        tracer.mark("backward")
+    (filled,) = [op for op in add_in_place(trace).operations if op.base_name == "scatter_add"]
+    assert [size for _, size in filled.made] == [6 * 8 * FP32_BYTES]
+
+
 def test_what_takes_a_sum_in_place_is_freed_once_when_the_sum_dies():
     with tracing() as tracer:
         x, *layers = parts()

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from memorymark.devices.allocations import Owner
+from memorymark.devices.allocations import Owner, Phase
 from memorymark.prediction.tracing.operation import GRADIENTS_MEET, MODEL_RETURNS, Operation, StepTrace, TensorFacts
 
 # Operations that return the same tensor under another name.
 DETACHES = frozenset({"detach", "detach_"})
+# What autograd writes into zeros that it has just made: in place, unless a tensor is a subclass, as fake ones are.
+FILLS = frozenset({"scatter_add", "scatter", "index_put", "_index_put_impl", "index_add"})
+ZEROS = frozenset({"new_zeros", "zeros", "zeros_like"})
 
 
 def add_in_place(trace: StepTrace) -> StepTrace:
     """Returns the trace as it would be with plain tensors.
 
     Autograd adds in place when gradients meet, and attention and linear layers when they add a bias: into the first of
-    the two, if it fills its memory, is not a view of another tensor and is not needed any more.
+    the two, if it fills its memory, is not a view of another tensor and is not needed any more. The backward passes of
+    gathering and indexing write into zeros that they have made for that.
     """
-    sums = _Sums([replace(operation) for operation in trace.operations])
+    sums = _Sums([replace(operation) for operation in trace.operations], trace.marks)
     for index in range(len(sums.operations) - 1):
         sums.see(index)
         if (place := sums.place_for(index)) is not None:
@@ -35,11 +39,19 @@ def add_in_place(trace: StepTrace) -> StepTrace:
 class _Sums:
     """Goes through the operations of a step; ``renamed`` maps each in-place sum to the storage that holds it."""
 
-    def __init__(self, operations: list[Operation]) -> None:
+    def __init__(self, operations: list[Operation], marks: Sequence[tuple[Phase, int]]) -> None:
         self.operations = operations
+        starts = [0, *(end for _, end in marks)]
+        self._backward = {
+            at
+            for start, (phase, end) in zip(starts, marks, strict=False)
+            for at in range(start, end)
+            if phase == "backward"
+        }
         self.renamed: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
         self._views: set[TensorFacts] = set()
+        self._zeros: set[int] = set()
 
     def as_renamed(self, numbers: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.renamed.get(number, number) for number in numbers)
@@ -53,6 +65,8 @@ class _Sums:
                 replace(one, storage=self.renamed.get(one.storage, one.storage)) for one in operation.inputs
             )
         self._sizes.update(operation.made)
+        if operation.base_name in ZEROS:
+            self._zeros.update(number for number, _ in operation.made)
         if operation.base_name not in DETACHES:
             made = dict(operation.made)
             self._views -= set(operation.outputs)
@@ -61,9 +75,11 @@ class _Sums:
     def place_for(self, index: int) -> int | None:
         """Returns the storage in which torch would compute an operation's sum; ``None`` if not in place."""
         operation, following = self.operations[index], self.operations[index + 1]
-        adds_bias = self._adds_bias(index)
-        if not (operation.name == GRADIENTS_MEET or adds_bias) or len(operation.inputs) != 2 or not operation.made:
+        if not operation.made:
             return None
+        adds_bias = self._adds_bias(index)
+        if not (operation.name == GRADIENTS_MEET or adds_bias) or len(operation.inputs) != 2:
+            return self._filled_zeros(index)
         first, second = operation.inputs
         place, other = self.as_renamed((first.storage, second.storage))
         is_whole = adds_bias or (first not in self._views and first.nbytes == self._sizes.get(place))
@@ -76,6 +92,15 @@ class _Sums:
         self.renamed[operation.made[0][0]] = place
         operation.made = ()
         following.freed = tuple(n for n in following.freed if self.renamed.get(n, n) != place)
+
+    def _filled_zeros(self, index: int) -> int | None:
+        """Returns the storage of the zeros that an operation of autograd fills, if nothing else needs them."""
+        operation, following = self.operations[index], self.operations[index + 1]
+        if operation.base_name not in FILLS or index not in self._backward:
+            return None
+        place = self.renamed.get(operation.inputs[0].storage, operation.inputs[0].storage)
+        are_new = place in self._zeros and self._sizes[place] == operation.made[0][1]
+        return place if are_new and place in self.as_renamed(following.freed) else None
 
     def _adds_bias(self, index: int) -> bool:
         operation, following = self.operations[index], self.operations[index + 1]

@@ -1,0 +1,103 @@
+"""Language models and how they are fine-tuned: the cases of benchmarks/llm.py.
+
+A case is a question as it is asked on the command line, the sizes whose peaks are compared, and a capacity in GiB under
+which the largest batch is compared. ``LOOKED_AT`` were measured while the rules were made; ``HELD_OUT`` after they were
+frozen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+BF16: dict[str, Any] = {"weights": "bf16"}
+LORA: dict[str, Any] = {"precision": "bf16", "lora": 16}
+QLORA: dict[str, Any] = {**LORA, "weights": "nf4"}
+FULL: dict[str, Any] = {"precision": "bf16"}
+CHECKPOINTS: dict[str, Any] = {"gradient_checkpointing": True}
+SELECTIVE: dict[str, Any] = {"gradient_checkpointing": "selective"}
+CHUNKED: dict[str, Any] = {"loss": "chunked"}
+ON_ATTENTION: dict[str, Any] = {"lora_targets": "attention"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fine-tuning: a model of the catalog, the length of its samples, and options by their names."""
+
+    name: str
+    model: str
+    seq_len: int
+    options: dict[str, Any]
+    cap_gib: float
+    sizes: tuple[int, ...] = (1, 2, 4)
+
+    @property
+    def key(self) -> str:
+        """What tells it from other cases."""
+        return f"{self.model} {self.name} {self.seq_len}"
+
+
+LOOKED_AT = [
+    # All weights are trained
+    Case("full bf16", "qwen2.5-0.5b", 512, BF16, 22, (1, 4, 16)),
+    Case("full bf16", "llama-3.2-1b", 2048, BF16, 44),
+    Case("full bf16, 8-bit AdamW", "llama-3.2-3b", 1024, {**BF16, "optimizer": "adamw8bit"}, 44),
+    Case("full bf16, 8-bit AdamW", "llama-3.1-8b", 512, {**BF16, "optimizer": "adamw8bit"}, 79, (1, 2)),
+    Case(
+        "full bf16, Adafactor, checkpointing", "qwen3-4b", 2048, {**BF16, **CHECKPOINTS, "optimizer": "adafactor"}, 44
+    ),
+    Case("full mixed, checkpointing", "qwen2.5-1.5b", 4096, {**FULL, **CHECKPOINTS}, 44),
+    Case("full mixed, paged 8-bit AdamW", "llama-3.2-1b", 512, {**FULL, "optimizer": "paged-adamw8bit"}, 22),
+    Case("full mixed", "gemma-2-2b", 1024, FULL, 79, (1, 2)),
+    Case("full bf16, Lion", "smollm2-1.7b", 1024, {**BF16, "optimizer": "lion"}, 44),
+    Case("full bf16, Muon", "llama-3.2-1b", 1024, {**BF16, "optimizer": "muon"}, 44),
+    Case("full bf16, updates in backward", "llama-3.2-3b", 1024, {**BF16, "optimizer_in_backward": True}, 44),
+    Case("full bf16, selective checkpointing", "qwen2.5-1.5b", 4096, {**BF16, **SELECTIVE}, 44),
+    Case("full bf16, outputs kept", "qwen3-1.7b", 1024, {**BF16, "keep_outputs": True}, 44),
+    # Long samples, chunked loss
+    Case("full bf16, chunked loss", "llama-3.2-1b", 8192, {**BF16, **CHUNKED}, 79, (1, 2)),
+    Case(
+        "full bf16, chunked loss, checkpointing",
+        "qwen2.5-0.5b",
+        32768,
+        {**BF16, **CHECKPOINTS, **CHUNKED},
+        44,
+        (1, 2),
+    ),
+    Case("LoRA, chunked loss, checkpointing", "llama-3.1-8b", 32768, {**LORA, **CHECKPOINTS, **CHUNKED}, 44, (1,)),
+    # LoRA
+    Case("LoRA", "llama-3.1-8b", 1024, LORA, 44),
+    Case("LoRA on attention", "mistral-7b", 2048, {**LORA, **ON_ATTENTION}, 44, (1, 2)),
+    Case("LoRA, checkpointing", "qwen3-8b", 8192, {**LORA, **CHECKPOINTS}, 79, (1, 2)),
+    Case("DoRA", "llama-3.2-1b", 1024, {**LORA, "lora_variant": "dora"}, 22),
+    Case("LoRA over fp32", "qwen2.5-1.5b", 1024, {**LORA, "weights": "fp32"}, 44),
+    # Quantized
+    Case("QLoRA", "llama-3.1-8b", 1024, QLORA, 22, (1, 2)),
+    Case("QLoRA, checkpointing", "llama-3.1-8b", 4096, {**QLORA, **CHECKPOINTS}, 22, (1,)),
+    Case(
+        "QLoRA, chunked loss, checkpointing",
+        "qwen2.5-7b",
+        16384,
+        {**QLORA, **CHECKPOINTS, **CHUNKED},
+        44,
+        (1, 2),
+    ),
+    Case("QLoRA, paged 8-bit AdamW", "llama-3.2-3b", 1024, {**QLORA, "optimizer": "paged-adamw8bit"}, 22),
+    Case("LoRA over int8", "mistral-7b", 1024, {**LORA, "weights": "int8"}, 44, (1, 2)),
+    # Mixtures of experts
+    Case("MoE, LoRA on attention", "deepseek-v2-lite", 1024, {**LORA, **ON_ATTENTION}, 79, (1, 2)),
+    Case(
+        "MoE, LoRA on attention, checkpointing",
+        "gpt-oss-20b",
+        2048,
+        {**LORA, **CHECKPOINTS, **ON_ATTENTION},
+        79,
+        (1, 2),
+    ),
+    # Other tasks
+    Case("SFT", "llama-3.2-1b", 2048, {**BF16, "task": "sft"}, 44),
+    Case("reward model", "qwen2.5-1.5b", 1024, {**BF16, "task": "reward"}, 44),
+    Case("DPO", "qwen2.5-0.5b", 1024, {**BF16, "task": "dpo"}, 44),
+    Case("DPO, LoRA, checkpointing", "llama-3.2-3b", 1024, {**LORA, **CHECKPOINTS, "task": "dpo"}, 44),
+]
+HELD_OUT: list[Case] = []
