@@ -83,7 +83,7 @@ def main() -> None:
         torch.cuda.empty_cache()
     folder = Path(flags()["out"])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kernels.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode(), mtime=0))
+    (folder / "h200_single_kernels.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode(), mtime=0))
     print(len(rows), "operations,", failed, "failed,", sum(COUNTS.values()), "in all;", machine())
 
 
