@@ -32,8 +32,8 @@ class RecipeOptions(TypedDict, total=False):
     """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
     compile: bool
     """Run the model under torch.compile."""
-    attention: Literal["auto", "eager", "sdpa"]
-    """How transformers computes attention; auto uses the model's default, SDPA for most models."""
+    attention: Literal["auto", "eager", "sdpa", "flash"]
+    """How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn."""
     tf32: bool
     """Use TF32 for fp32 matrix products."""
     channels_last: bool

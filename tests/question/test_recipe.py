@@ -151,3 +151,13 @@ def test_whole_numbers_of_numpy_and_torch_are_whole_numbers(number):
 def test_what_is_no_whole_number_is_refused(number):
     with pytest.raises(UsageError, match="accumulate= must be a whole number"):
         Recipe(accumulation_steps=number)
+
+
+def test_flash_attention_needs_16_bits():
+    with pytest.raises(UsageError, match="computes in 16 bits only") as raised:
+        Recipe(attention="flash")
+
+    change = {name: value for one in raised.value.suggestions for name, value in one.change.items()}
+    assert change == {"precision": "bf16", "attention": "auto"}
+    assert Recipe(attention="flash_attention_2", precision="bf16").attention == "flash"
+    assert Recipe(attention="fa3", weights="bf16").attention == "flash"

@@ -132,6 +132,13 @@ def test_the_code_chooses_the_attention_of_the_recipe(attention):
     assert names["model"].config._attn_implementation == attention
 
 
+def test_the_code_for_flash_attention_names_its_package():
+    code = code_of(mm.Recipe(attention="flash", precision="bf16"), 2, task="causal-lm")
+
+    for text in (code.pytorch, code.transformers, code.lightning):
+        assert 'model.set_attn_implementation("flash_attention_2")  # pip install flash-attn' in text
+
+
 @pytest.mark.parametrize("name", ["all of it", "lora", "images"])
 def test_the_code_for_the_trainer_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")

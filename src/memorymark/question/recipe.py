@@ -18,7 +18,7 @@ from memorymark.suggestions import Proposal, without
 Precision = Literal["fp32", "bf16", "fp16"]
 Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
 OptimizerVariant = Literal["auto", "foreach", "forloop"]
-Attention = Literal["auto", "eager", "sdpa"]
+Attention = Literal["auto", "eager", "sdpa", "flash"]
 Loss = Literal["model", "mean", "chunked"]
 AllocatorKind = Literal["default", "expandable"]
 Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
@@ -65,9 +65,14 @@ OPTIMIZER_VARIANT = Choice(
 ATTENTION = Choice(
     "attention",
     get_args(Attention),
-    {"default": "auto", "scaled_dot_product_attention": "sdpa", "scaled_dot_product": "sdpa"},
+    {
+        "default": "auto",
+        **dict.fromkeys(("scaled_dot_product_attention", "scaled_dot_product"), "sdpa"),
+        **dict.fromkeys(("flash_attention_2", "flash_attention_3", "flash_attn", "fa2", "fa3"), "flash"),
+    },
 )
 LOSS = Choice("loss", get_args(Loss), dict.fromkeys(("liger", "fused_linear_cross_entropy"), "chunked"))
+ATTENTION_WORDS = {"eager": "eager attention", "sdpa": "SDPA attention", "flash": "flash attention"}
 LOSS_WORDS = {"mean": "mean of the logits as loss", "chunked": "chunked loss"}
 CHECKPOINTING = Choice(
     "gradient_checkpointing",
@@ -201,11 +206,11 @@ class Recipe:
     )
     attention: Attention = option(
         "auto",
-        "How transformers computes attention; auto uses the model's default, SDPA for most models.",
+        "How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.",
         choices=ATTENTION,
-        labels={"auto": "Default", "sdpa": "SDPA", "eager": "Eager"},
+        labels={"auto": "Default", "sdpa": "SDPA", "eager": "Eager", "flash": "FlashAttention"},
         rare=True,
-        words=lambda name: f"{'SDPA' if name == 'sdpa' else name} attention",
+        words=ATTENTION_WORDS.__getitem__,
     )
     tf32: bool = option(False, "Use TF32 for fp32 matrix products.", title="TF32", rare=True, words=lambda _: "TF32")
     channels_last: bool = option(
@@ -265,6 +270,7 @@ class Recipe:
         object.__setattr__(self, "lora_targets", ",".join(target_names(self.lora_targets)))
         self._check_weights()
         self._check_adapters()
+        self._check_attention()
 
     @property
     def half_precision(self) -> bool:
@@ -358,6 +364,17 @@ class Recipe:
                     given=given,
                     proposals=[Proposal(f"LoRA rank {LORA_RANK}", {"lora": LORA_RANK})],
                 )
+
+    def _check_attention(self) -> None:
+        """Raises on FlashAttention in 32 bits, for which it has no kernels."""
+        if self.attention == "flash" and not (self.half_precision or self.weights in ("bf16", "fp16")):
+            raise UsageError(
+                Message("{attention:flash} computes in 16 bits only; add {precision:bf16}, or drop it."),
+                code="conflict",
+                field="attention",
+                given="flash",
+                proposals=[Proposal("bf16 autocast", {"precision": "bf16"}), without("attention", usual="auto")],
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the recipe in JSON types."""

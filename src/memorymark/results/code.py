@@ -169,6 +169,11 @@ class Plan:
         return TASKS[self.task].auto_class if self.task else "AutoModelForCausalLM"
 
     @property
+    def attention_name(self) -> str:
+        """What transformers calls the attention."""
+        return "flash_attention_2" if self.recipe.attention == "flash" else self.recipe.attention
+
+    @property
     def lora_names(self) -> list[str]:
         """The names of the layers that get adapters."""
         return target_names(self.recipe.lora_targets)

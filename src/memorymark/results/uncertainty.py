@@ -24,7 +24,7 @@ MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
 # Values of options that only runs on a CPU have confirmed, by their names.
-UNCHECKED = {"gradient_checkpointing": ("selective",)}
+UNCHECKED = {"gradient_checkpointing": ("selective",), "attention": ("flash",)}
 
 Interval = tuple[float, float]
 

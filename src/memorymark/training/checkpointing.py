@@ -22,7 +22,13 @@ from memorymark.training.optimizers import name_of
 
 # The products of linear layers. Those of unfused attention (bmm) are quadratic in the length and cheap to repeat.
 PRODUCTS = frozenset({"aten::mm", "aten::addmm"})
-FUSED_ATTENTION = ("aten::_scaled_dot_product_", "aten::_flash_attention_forward", "aten::_efficient_attention_forward")
+FUSED_ATTENTION = (
+    "aten::_scaled_dot_product_",
+    "aten::_flash_attention_forward",
+    "aten::_efficient_attention_forward",
+    "flash_attn::_flash_attn_",
+    "flash_attn_3::",
+)
 
 
 def checkpoint_blocks(model: nn.Module, recipe: Recipe) -> None:

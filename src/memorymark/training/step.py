@@ -18,10 +18,11 @@ from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
+from memorymark.training.attention import choose_attention
 from memorymark.training.blame import blaming
 from memorymark.training.building import build_on
 from memorymark.training.checkpointing import checkpoint_blocks
-from memorymark.training.optimizers import name_of, optimizers_of, updated_in_backward
+from memorymark.training.optimizers import optimizers_of, updated_in_backward
 from memorymark.training.quantizing import scales_of
 from memorymark.training.reference import Reference
 from memorymark.training.weights import DTYPES
@@ -336,44 +337,16 @@ def compiled(model: nn.Module) -> nn.Module:
     return optimized
 
 
-def prepare_model(model: nn.Module, recipe: Recipe) -> nn.Module:
-    """Puts the model into the mode, memory format and checkpointing the recipe asks for."""
+def prepare_model(model: nn.Module, recipe: Recipe, *, to_trace: bool = False) -> nn.Module:
+    """Puts the model into the mode, memory format and checkpointing the recipe asks for, to run or ``to_trace``."""
     model.train(recipe.train_mode)
     if recipe.attention != "auto":
-        _choose_attention(model, recipe.attention)
+        choose_attention(model, recipe.attention, to_trace=to_trace)
     if recipe.gradient_checkpointing != "none":
         checkpoint_blocks(model, recipe)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
-
-
-def _choose_attention(model: nn.Module, attention: str) -> None:
-    """Sets the attention for the model and its parts, some of which have their own config."""
-
-    def takes(module: Any) -> bool:
-        try:
-            module.set_attn_implementation(attention)
-        except ValueError:  # transformers raises for models that lack it; for some it only warns
-            return False
-        return bool(module.config._attn_implementation == attention)
-
-    choosing = [module for module in model.modules() if hasattr(module, "set_attn_implementation")]
-    if not choosing:
-        raise _no_attention(f"{name_of(model)} has no choice of attention", attention)
-    if not sum(map(takes, choosing)):
-        raise _no_attention(f"{name_of(model)} has no {attention} attention", attention)
-
-
-def _no_attention(what: str, attention: str) -> UsageError:
-    return UsageError(
-        what,
-        hint=Message("drop {attention}"),
-        code="not_applicable",
-        field="attention",
-        given=attention,
-        proposals=[without("attention", usual="auto")],
-    )
 
 
 @contextmanager

@@ -1205,7 +1205,7 @@ export interface components {
              * @default auto
              * @enum {string}
              */
-            attention: "auto" | "eager" | "sdpa";
+            attention: "auto" | "eager" | "sdpa" | "flash";
             /**
              * Tf32
              * @default false
@@ -1681,11 +1681,11 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
              * @default auto
              * @enum {string}
              */
-            attention: "auto" | "eager" | "sdpa";
+            attention: "auto" | "eager" | "sdpa" | "flash";
             /**
              * Tf32
              * @description Use TF32 for fp32 matrix products.
@@ -2286,11 +2286,11 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
              * @default auto
              * @enum {string}
              */
-            attention: "auto" | "eager" | "sdpa";
+            attention: "auto" | "eager" | "sdpa" | "flash";
             /**
              * Tf32
              * @description Use TF32 for fp32 matrix products.
@@ -3047,11 +3047,11 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto uses the model's default, SDPA for most models.
+             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
              * @default auto
              * @enum {string}
              */
-            attention: "auto" | "eager" | "sdpa";
+            attention: "auto" | "eager" | "sdpa" | "flash";
             /**
              * Tf32
              * @description Use TF32 for fp32 matrix products.

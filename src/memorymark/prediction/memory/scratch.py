@@ -17,6 +17,8 @@ from memorymark.units import MIB
 
 THREADS_PER_MULTIPROCESSOR = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}
 INDEX_BYTES = 8
+# flash-attn rounds lengths up to this many tokens.
+FLASH_BLOCK = 128
 Rule = Callable[[Operation, GpuEntry], "int | Scratch"]
 
 
@@ -154,6 +156,21 @@ def _flash_attention_backward(op: Operation, gpu: GpuEntry) -> int:
     return total
 
 
+def _flash_attn_backward(op: Operation, _: GpuEntry) -> Scratch:
+    """Sums, the query's gradient in fp32, and those of shared keys and values for every head (flash_api.cpp)."""
+    query, key = op.inputs[1], op.inputs[2]
+    heads, width = query.shape[-2:]
+    if len(query.shape) == 3:  # several texts in one row, after which come the bounds of each
+        rows = query.shape[0] + FLASH_BLOCK * (op.inputs[6].numel - 1)
+    else:
+        rows = query.shape[0] * ceil_div(query.shape[1], FLASH_BLOCK) * FLASH_BLOCK
+    step = 32 if width <= 128 else 64
+    requests = [4 * heads * rows, 4 * heads * rows * ceil_div(width, step) * step]
+    if key.shape[-2] != heads:
+        requests += 2 * [key.nbytes // key.shape[-2] * heads]
+    return Scratch(((*requests, *range(-len(requests), 0)),))
+
+
 RULES: dict[str, Rule] = {
     "aten.sum.dim_IntList": _reduction,
     "aten.sum.default": _reduction,
@@ -167,6 +184,7 @@ RULES: dict[str, Rule] = {
     "aten._scaled_dot_product_efficient_attention_backward.default": _efficient_attention_backward,
     "aten._scaled_dot_product_flash_attention_backward.default": _flash_attention_backward,
     "aten._scaled_dot_product_cudnn_attention_backward.default": _flash_attention_backward,
+    "aten._flash_attention_backward.default": _flash_attn_backward,
     "aten.convolution.default": forward_scratch,
     "aten.convolution_backward.default": backward_scratch,
     recurrent.FORWARD: recurrent.workspace,

@@ -170,7 +170,9 @@ def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Wor
         return convolution_time.work_of(op, gpu, peak_bytes)
     if name in ("native_batch_norm", "native_batch_norm_backward"):
         return _batch_norm(op, traffic_seconds)
-    if name.startswith("_scaled_dot_product") and len(op.inputs[0].shape) == 4:
+    if name.startswith(attention_time.FLASH) or (
+        name.startswith("_scaled_dot_product") and len(op.inputs[0].shape) == 4
+    ):
         return attention_time.work_of(op, gpu, traffic_seconds)
     if name.startswith(("_foreach", "_fused_adam", "_fused_sgd", "_amp_foreach")):
         return Work("optimizer", 0.0, (read + (written or read / 2)) / gpu.bytes_per_second)

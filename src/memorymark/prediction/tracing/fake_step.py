@@ -23,6 +23,7 @@ from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.messages import Message, as_message
 from memorymark.prediction.tracing.cuda_choices import cuda_choices
 from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
+from memorymark.prediction.tracing.flash_attention import flash_attention
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.like_real import like_real
@@ -95,12 +96,12 @@ def _trace(
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
-        model = fake_copy(prepare_model(built, recipe), fake_mode)
+        model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
         tracer = Tracer(fake_mode, routing)
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
         _update_all_at_once(step)
         _note_updates(step, tracer)
-        with _not_tracing_for_transformers(), like_real(), fake_mode, tracer:
+        with _not_tracing_for_transformers(), flash_attention(capability), like_real(), fake_mode, tracer:
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             traces = _two_steps(step, tracer)
