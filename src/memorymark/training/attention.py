@@ -61,7 +61,7 @@ def _installed_flash(model: nn.Module) -> str:
     if is_flash_attn_3_available():
         return FLASH_3
     raise _no_flash(
-        "flash attention needs flash-attn; run `pip install flash-attn --no-build-isolation`, or drop {attention}.",
+        "flash attention needs flash-attn; run `pip install flash-attn`, or drop {attention}.",
         code="not_installed",
     )
 
