@@ -234,7 +234,7 @@ class PredictedProbe:
 
     def _trace(self, batch_size: int) -> Trace:
         """Returns the trace of a later step at this size, as a recording would show it."""
-        program = self._step.later
+        program = self._step.later.unrolled(batch_size)
         kept = program.returned if self._recipe.keep_outputs else frozenset()
         outputs: dict[Hashable, int] = {
             ("output", number): size
@@ -270,13 +270,15 @@ class PredictedProbe:
             op = growth.operation
             if launches(op):
                 inputs = tuple((t.shape, t.dtype, t.contiguous, t.channels_last) for t in op.inputs)
-                key = (op.name, inputs, tuple(t.shape for t in growth.larger.inputs), op.arguments)
+                key = (op.name, inputs, tuple(t.shape for t in growth.larger.inputs), op.arguments, growth.repeats)
                 counts[key] = (growth, counts.get(key, (growth, 0))[1] + times)
         return list(counts.values())
 
     def _seconds(self, batch_size: int, peak_bytes: int) -> float:
         device = sum(
-            count * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
+            count
+            * growth.times(batch_size)
+            * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
             for growth, count in self._kernels
         )
         recurrent = (
@@ -284,13 +286,14 @@ class PredictedProbe:
             for growth, count in self._kernels
             if growth.operation.name in RECURRENT
         )
-        return step_seconds(device, self._host_seconds + sum(recurrent))
+        return step_seconds(device, self._host_seconds(batch_size) + sum(recurrent))
 
-    @cached_property
-    def _host_seconds(self) -> float:
+    def _host_seconds(self, batch_size: int) -> float:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         steps = self._recipe.accumulation_steps
-        return host_seconds(self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps)
+        return host_seconds(
+            self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=batch_size
+        )
 
 
 def _out_of_memory(error: OutOfMemory) -> Failure:

@@ -59,6 +59,7 @@ class Memory:
 
     def run(self, program: Program, batch_size: int, scratch: ScratchOf) -> Iterator[tuple[Phase, int]]:
         """Runs one step; yields the peak of allocated bytes in each phase as it ends."""
+        program = program.unrolled(batch_size)
         ends = {end: phase for phase, end in program.marks}
         phase_before: Phase = "optimizer"
         overall_peak = self.allocator.peak_allocated_bytes

@@ -137,10 +137,16 @@ def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, t
     return max(seconds, work.traffic_seconds, work.least_seconds) + work.extra_seconds
 
 
-def host_seconds(program: Program, updated_tensors: int, *, fused: bool = False, accumulation_steps: int = 1) -> float:
-    """Returns how long the host takes to launch a step, which does not depend on the size of its tensors."""
+def host_seconds(
+    program: Program, updated_tensors: int, *, fused: bool = False, accumulation_steps: int = 1, batch_size: int = 1
+) -> float:
+    """Returns how long the host takes to launch a step, which does not depend on the size of its tensors.
+
+    It depends on how many samples there are only if the model loops over them.
+    """
     seconds = STEP_SECONDS + (FUSED_UPDATE_SECONDS if fused else UPDATE_SECONDS) * updated_tensors
-    for phase, growth, times in program.counted(accumulation_steps):
+    for phase, growth, batches in program.counted(accumulation_steps):
+        times = batches * growth.times(batch_size)
         if growth.operation.name == MODEL_RETURNS:
             continue
         if not launches(growth.operation):

@@ -28,7 +28,7 @@ from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.operation import StepTrace
-from memorymark.prediction.tracing.program import Program, merge, same_work
+from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
@@ -104,8 +104,8 @@ def _trace(
         with _not_tracing_for_transformers(), flash_attention(capability), like_real(), fake_mode, tracer:
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
-            traces = _two_steps(step, tracer)
-        first, later = merge(traces[0], traces[1], TRACED_BATCH)
+            traces = _steps(step, tracer)
+        first, later = merge(traces, TRACED_BATCH)
     traced = TracedStep(
         first,
         later,
@@ -202,18 +202,21 @@ def _note_updates(step: TrainingStep, tracer: Tracer) -> None:
         optimizer.register_step_post_hook(end)
 
 
-def _two_steps(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
+def _steps(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
     """Traces a first step and the one after it, with one sample more.
 
     A model that fills a cache of its own in its first step (BEiT's positions) does less in the second. It then starts
-    over, with its cache filled but without an optimizer's state.
+    over, with its cache filled but without an optimizer's state. One that loops over its samples does more, and tells
+    in a third step how much more for each.
     """
     sizes = (TRACED_BATCH, TRACED_BATCH + 1)
     traces = [_traced(step, tracer, size) for size in sizes]
-    if same_work(*traces):
-        return traces
-    step.start_over()
-    return [_traced(step, tracer, size) for size in sizes]
+    if not same_work(*traces) and not may_loop(*traces):
+        step.start_over()
+        traces = [_traced(step, tracer, size) for size in sizes]
+    if not same_work(*traces):
+        traces.append(_traced(step, tracer, TRACED_BATCH + 2))
+    return traces
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:

@@ -16,6 +16,8 @@ GRADIENTS_MEET = "autograd.add"
 """The name given to the sum of two gradients of one tensor."""
 MODEL_RETURNS = "model returns"
 """The name given to the end of a forward pass; its inputs are what the model returned."""
+PHASE_END = "phase end"
+"""The name given to the end of a phase of the step."""
 MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_grouped_mm"})
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle, pairwise
+from itertools import cycle, groupby, pairwise
 from math import factorial, prod
 
 from memorymark.devices.allocations import Phase
 from memorymark.errors import CannotPredictError
-from memorymark.prediction.tracing.operation import MODEL_RETURNS, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.loops import Aligned, aligned, copy_number, for_sample, renumbered
+from memorymark.prediction.tracing.operation import MODEL_RETURNS, PHASE_END, Operation, StepTrace, TensorFacts
 
 # Bytes grow at most with this power of the batch: triples of samples, or pairs of pairs.
 DEGREE = 4
@@ -22,11 +23,21 @@ DEGREE = 4
 
 @dataclass(frozen=True)
 class Growth:
-    """An operation at the traced batch size, and the same one at the next larger size."""
+    """An operation at the traced batch size, and the same one at the next larger size.
+
+    One that ``repeats`` is that of the last sample, in a loop that runs it for each. ``carried`` are the storages that it
+    frees of the sample before.
+    """
 
     operation: Operation
     larger: Operation
     batch_size: int
+    repeats: bool = False
+    carried: tuple[int, ...] = ()
+
+    def times(self, batch_size: int) -> int:
+        """Returns how often it runs in a step, not counting what the loop does for the samples before the last."""
+        return max(batch_size - self.batch_size + 1, 0) if self.repeats else 1
 
     def at(self, batch_size: int) -> Operation:
         """Returns the operation at any batch size."""
@@ -47,7 +58,7 @@ class Growth:
             return self.operation.made
         steps = batch_size - self.batch_size
         return tuple(
-            (number, size + growth * steps + (_higher(further, steps) if further else 0))
+            (number, max(size + growth * steps + (_higher(further, steps) if further else 0), 0))
             for number, size, growth, further in self._made
         )
 
@@ -93,7 +104,7 @@ class Growth:
             return size * then**2 // batch**2
         if size and size * (batch + 1) == larger * (batch - 1):
             return size * then * (then - 1) // (batch * (batch - 1))
-        return size + (larger - size) * steps
+        return max(size + (larger - size) * steps, 0)
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,27 @@ class Program:
         return Program(operations + self.operations[second.stop :], before + repeated + after)
 
     @cached_property
+    def loops(self) -> bool:
+        """Tells whether it loops over the samples."""
+        return any(growth.repeats for growth in self.operations)
+
+    def unrolled(self, batch_size: int) -> Program:
+        """Returns the step with the operations of every sample."""
+        if not self.loops:
+            return self
+        copies = max((growth.times(batch_size) for growth in self.operations if growth.repeats), default=0)
+        own = {number for growth in self.operations if growth.repeats for number, _ in growth.operation.made}
+        operations: list[Growth] = []
+        for repeats, group in groupby(self.operations, key=lambda growth: growth.repeats):
+            if not repeats:
+                operations += (_freeing_all(growth, own, copies) for growth in group)
+                continue
+            once = [(growth.at(batch_size), growth.carried) for growth in group]
+            each = (for_sample(op, copy, own, carried) for copy in range(copies) for op, carried in once)
+            operations += (Growth(op, op, batch_size) for op in each)
+        return Program(operations, _marks(operations, self.marks))
+
+    @cached_property
     def returned(self) -> frozenset[int]:
         """The storages that the step makes and the model returns."""
         made = {number for growth in self.operations for number, _ in growth.operation.made}
@@ -142,37 +174,74 @@ class Program:
         return range(ends[0], ends[-1])
 
 
-def merge(first: StepTrace, second: StepTrace, batch_size: int) -> tuple[Program, Program]:
+def merge(traces: Sequence[StepTrace], batch_size: int) -> tuple[Program, Program]:
     """Returns the first step, which makes the optimizer's state, and every later one.
 
-    ``first`` was traced at ``batch_size`` and ``second``, the step after it, with one sample more. Updates and what
-    follows the last backward pass do not depend on the batch, and may differ between the two.
+    The first was traced at ``batch_size`` and each after it with one sample more; a third is needed if the model loops
+    over its samples. Updates and what follows the last backward pass do not depend on the batch, and may differ.
     """
     for_first: list[Growth] = []
     for_later: list[Growth] = []
-    for (small, large), is_update in zip(_pairs(first, second), cycle((False, True))):
+    for parts, is_update in zip(zip(*map(_parts, traces), strict=False), cycle((False, True))):
         if is_update:
-            for_first += [Growth(op, op, batch_size) for op in small]
-            for_later += [Growth(op, op, batch_size) for op in large]
+            for_first += [Growth(op, op, batch_size) for op in parts[0]]
+            for_later += [Growth(op, op, batch_size) for op in parts[1]]
             continue
-        for_first += [Growth(a, b, batch_size) for a, b in zip(small, large, strict=True)]
-        for_later += [Growth(_renumbered(a, b), b, batch_size) for a, b in zip(small, large, strict=True)]
-    return Program(for_first, first.marks), Program(for_later, second.marks)
+        pairs = _aligned(parts)
+        if pairs is None:
+            raise CannotPredictError(
+                "the model does different things at different batch sizes, so it cannot be predicted; measure it on a "
+                "GPU."
+            )
+        for pair in pairs:
+            op, other = pair.operation, pair.other
+            if pair.repeats:
+                once_more = Growth(op, renumbered(other, op), batch_size + 1, repeats=True, carried=pair.carried)
+                for_first.append(once_more)
+                for_later.append(once_more)
+            else:
+                for_first.append(Growth(other, op, batch_size))
+                for_later.append(Growth(renumbered(other, op), op, batch_size))
+    return Program(for_first, _marks(for_first, traces[0].marks)), Program(for_later, traces[1].marks)
 
 
 def same_work(first: StepTrace, second: StepTrace) -> bool:
     """Tells whether two steps do the same, apart from updates, at their batch sizes."""
-    forms = [[[_form(op) for op in part] for part in _parts(trace)[::2]] for trace in (first, second)]
-    return forms[0] == forms[1]
+    return all(map(_is_same, _parts(first)[::2], _parts(second)[::2]))
 
 
-def _pairs(first: StepTrace, second: StepTrace) -> list[tuple[list[Operation], list[Operation]]]:
-    """Returns the parts of two steps side by side: work that depends on the batch, an update, work, an update, ..."""
-    if not same_work(first, second):
-        raise CannotPredictError(
-            "the model does different things at different batch sizes, so it cannot be predicted; measure it on a GPU."
-        )
-    return list(zip(_parts(first), _parts(second), strict=True))
+def may_loop(first: StepTrace, second: StepTrace) -> bool:
+    """Tells whether the second step may do more only because it has another sample."""
+    return all(len(small) <= len(large) for small, large in zip(_parts(first)[::2], _parts(second)[::2], strict=True))
+
+
+def _is_same(small: list[Operation], large: list[Operation]) -> bool:
+    return list(map(_form, small)) == list(map(_form, large))
+
+
+def _aligned(steps: Sequence[list[Operation]]) -> list[Aligned] | None:
+    """Returns parts of two steps side by side, or of three; ``None`` if they differ in more than a loop."""
+    if _is_same(steps[0], steps[1]):
+        return [Aligned(large, small) for small, large in zip(steps[0], steps[1], strict=True)]
+    return aligned(*steps) if len(steps) == 3 else None
+
+
+def _freeing_all(growth: Growth, own: set[int], copies: int) -> Growth:
+    """Returns an operation after a loop, which frees what each sample left, if it frees what the last one left."""
+    left = [number for number in growth.operation.freed if number in own]
+    if not left:
+        return growth
+    freed = tuple(copy_number(number, copy) for copy in range(1, copies) for number in left)
+    smaller = replace(growth.operation, freed=growth.operation.freed + freed)
+    return replace(growth, operation=smaller)
+
+
+def _marks(operations: list[Growth], marks: list[tuple[Phase, int]]) -> list[tuple[Phase, int]]:
+    """Returns a step's marks, after operations of further samples were added."""
+    if not marks or len(operations) == marks[-1][1]:
+        return marks
+    ends = [place for place, growth in enumerate(operations, 1) if growth.operation.name == PHASE_END]
+    return [(phase, end) for (phase, _), end in zip(marks, ends, strict=True)]
 
 
 def _parts(trace: StepTrace) -> list[list[Operation]]:
@@ -185,20 +254,6 @@ def _form(op: Operation) -> tuple[object, ...]:
     """Returns what must be equal for an operation at two batch sizes."""
     ranks = [[len(tensor.shape) for tensor in tensors] for tensors in (op.inputs, op.outputs)]
     return op.name, ranks, len(op.made)
-
-
-def _renumbered(small: Operation, large: Operation) -> Operation:
-    """Returns the smaller operation with the storage numbers of the larger one."""
-    return replace(
-        large,
-        inputs=_with_numbers(small.inputs, large.inputs),
-        outputs=_with_numbers(small.outputs, large.outputs),
-        made=tuple((number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)),
-    )
-
-
-def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts]) -> tuple[TensorFacts, ...]:
-    return tuple(replace(a, storage=b.storage) for a, b in zip(facts, numbered, strict=True))
 
 
 def _differences(values: list[int]) -> list[int]:

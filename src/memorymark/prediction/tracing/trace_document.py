@@ -37,7 +37,16 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         return operations[id(operation)]
 
     def program(one: Program) -> dict[str, Any]:
-        steps = [[place_of(growth.operation), place_of(growth.larger), growth.batch_size] for growth in one.operations]
+        steps = [
+            [
+                place_of(growth.operation),
+                place_of(growth.larger),
+                growth.batch_size,
+                growth.repeats,
+                list(growth.carried),
+            ]
+            for growth in one.operations
+        ]
         return {"operations": steps, "marks": [list(mark) for mark in one.marks]}
 
     return {
@@ -76,7 +85,10 @@ def from_document(document: dict[str, Any]) -> TracedStep:
     ]
 
     def program(one: dict[str, Any]) -> Program:
-        growths = [Growth(operations[a], operations[b], batch_size) for a, b, batch_size in one["operations"]]
+        growths = [
+            Growth(operations[a], operations[b], batch_size, repeats, tuple(carried))
+            for a, b, batch_size, repeats, carried in one["operations"]
+        ]
         return Program(growths, [(phase, end) for phase, end in one["marks"]])
 
     tensor_count, frozen_tensor_count = document["tensor_counts"]

@@ -18,7 +18,14 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from memorymark.devices.allocations import Phase
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
-from memorymark.prediction.tracing.operation import GRADIENTS_MEET, MODEL_RETURNS, Operation, StepTrace, TensorFacts
+from memorymark.prediction.tracing.operation import (
+    GRADIENTS_MEET,
+    MODEL_RETURNS,
+    PHASE_END,
+    Operation,
+    StepTrace,
+    TensorFacts,
+)
 from memorymark.prediction.tracing.routing import Routing, assumed, chosen
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
 from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values, known, origin_of, run_on_values
@@ -64,7 +71,7 @@ class Tracer(TorchDispatchMode):
     def mark(self, phase: Phase) -> None:
         """Marks the end of a phase."""
         assert self.trace is not None  # noqa: S101 - marks come from a traced step
-        self._write("phase end", (), (), (), ())
+        self._write(PHASE_END, (), (), (), ())
         self._in_backward, self._in_optimizer = phase == "forward", phase == "backward"
         self.trace.marks.append((phase, len(self.trace.operations)))
 
