@@ -205,7 +205,8 @@ def test_what_does_not_fit_says_how_much_is_missing():
     assert (failure.requested_bytes, failure.free_bytes) == (pytest.approx(needed, rel=1e-3), CAP_BYTES)
     said = f"out of memory: the step needs {format_bytes(needed)} and the allocator can have 1.00 GiB"
     assert failure.message == said
-    assert trial.breakdown is trial.step_seconds is trial.samples_per_second is None
+    assert trial.breakdown is trial.samples_per_second is None
+    assert trial.step_seconds == pytest.approx(stand_in("bert").measure(5000).step_seconds, rel=0.01)
 
 
 def test_weights_that_do_not_fit_leave_no_batch():

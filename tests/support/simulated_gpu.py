@@ -27,6 +27,9 @@ class Machine:
     capacity_bytes: int = 100 * GIB
     tokens: int = 128
     parameters: int = 1000
+    language_model: bool = False
+    vocabulary: int = 0
+    longest: int = 4096
     workers: object = None
     opened: list = field(default_factory=list)
 
@@ -35,6 +38,8 @@ class Machine:
         predicted = request.target.gpu is not None or not self.here
         if predicted and request.recipe.compile:
             raise mm.CannotPredictError("compiled.")
+        if (request.seq_len or 0) > self.longest:
+            raise mm.UsageError("too long.", field="seq_len", allowed={"minimum": 1, "maximum": self.longest})
         self.opened.append(request)
         return Probe(self, request, "predicted" if predicted else "measured")
 
@@ -58,7 +63,9 @@ class Probe:
             capped=False,
             parameters=machine.parameters,
             source=source,
-            sample_sizes={"tokens": machine.tokens} if machine.tokens else {},
+            sample_sizes={"tokens": request.seq_len or machine.tokens} if machine.tokens else {},
+            language_model=machine.language_model,
+            vocabulary=machine.vocabulary,
         )
 
     def __enter__(self):
@@ -93,7 +100,9 @@ class Probe:
         trial = self.try_batch(batch_size)
         machine = self.machine
         speed = machine.true_speed if self.info.source == "measured" and machine.true_speed else machine.speed
-        return replace(trial, samples_per_second=speed(self._request, batch_size)) if trial.fits else trial
+        per_second = speed(self._request, batch_size)
+        trial = replace(trial, step_seconds=batch_size / per_second)
+        return replace(trial, samples_per_second=per_second) if trial.fits else trial
 
 
 @dataclass
@@ -120,9 +129,9 @@ def by_precision(request, batch_size):
     return saturating(top * (1.1 if request.recipe.fused else 1.0))(batch_size)
 
 
-def ask(machine, *, try_compile=False, heard=None, batch_size=16, gpu=None, **request):
+def ask(machine, *, model="bert", try_compile=False, heard=None, batch_size=16, gpu=None, **request):
     question = Question(
-        request=mm.Request(model="bert", target=mm.Target(gpu=gpu), **request),
+        request=mm.Request(model=model, target=mm.Target(gpu=gpu), **request),
         current_batch_size=batch_size,
         advise=True,
         try_compile=try_compile,

@@ -6,6 +6,7 @@ import time
 
 from memorymark.advice.compiling import Compiling
 from memorymark.advice.confirming import Confirming
+from memorymark.advice.families import Families
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import Screening
 from memorymark.engine.analyze import price_of
@@ -24,16 +25,21 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
     """Returns the advice for a training; ``site`` is where steps are predicted and run."""
     inquiry, start = Inquiry(question, site, on_event), time.perf_counter()
     screening, confirming = Screening(inquiry), Confirming(inquiry)
+    families = Families(inquiry, screening)
     try:
         now, options = screening.options()
+        fits = screening.start is not None
+        if not fits:
+            options = _smaller(screening, families)
         screened = time.perf_counter()
         measured = now if now and now.source == "measured" else None
         if inquiry.gpu is not None:
             now, measured, options = confirming.confirm(now, options)
-            if now is None and not options:
-                _, _, options = confirming.confirm(None, screening.smaller())
+            if now is None and not options and fits:  # against the prediction
+                _, _, options = confirming.confirm(None, _smaller(screening, families))
         inquiry.close()  # compile in a fresh process, as a script would
         options += Compiling(inquiry, confirming).options(options)
+        found = families.found(options)
     finally:
         inquiry.close()
     options = [option for option in options if not _loses(inquiry, option, now, measured)]
@@ -45,6 +51,7 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         info=inquiry.info,
         current_batch_size=question.current_batch_size,
         options=tuple(options),
+        families=found,
         refused=tuple(inquiry.refused),
         faults=tuple(inquiry.faults),
         predicted=now if now and now.source == "predicted" else None,
@@ -54,6 +61,12 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
         price=price_of(question, inquiry.info),
         seconds={"screen": screened - start, "confirm": done - screened, "total": done - start},
     )
+
+
+def _smaller(screening: Screening, families: Families) -> list[Option]:
+    """Returns options that fit where today's recipe does not, smallest change first."""
+    screening.does_not_fit()
+    return list(families.smaller() if families.ids else screening.smaller())
 
 
 def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial | None) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memorymark.question.changes import AMPERE, CHANGES, Facts
+from memorymark.question.recipe import QUANTIZED
 from memorymark.question.request import Request
+from memorymark.results.family import FAMILY_IDS, FamilyId
 from memorymark.results.probe_info import ProbeInfo
 
+Ladder = tuple[tuple[str, ...], ...]
 # Sets of changes that save memory, smallest first; keeping only the loss costs nothing and is part of each. The fused
 # optimizer makes no temporary copies; "half" stands for the 16-bit precision that the GPU supports.
-FITTING = (
+FITTING: Ladder = (
     ("drop_outputs",),
     ("fused",),
     ("fused", "checkpointing"),
@@ -27,15 +32,58 @@ FITTING = (
     ("lora", "half", "int8", "checkpointing"),
     ("lora", "half", "nf4", "checkpointing"),
 )
+# For language models: what each family of fine-tuning changes of weights, precision and optimizer, the cheapest first,
+# and what is then tried on top of it to save activations.
+FAMILIES: dict[FamilyId, Ladder] = {
+    "full": (
+        ("fused",),
+        ("half", "fused"),
+        ("half", "adamw8bit"),
+        ("bf16_weights", "fused"),
+        ("bf16_weights", "adamw8bit"),
+        ("bf16_weights", "adamw8bit", "in_backward"),
+        ("bf16_weights", "paged_adamw8bit", "in_backward"),
+    ),
+    "lora": (("lora", "half"),),
+    "qlora": (("lora", "half", "nf4"),),
+}
+SAVING_ACTIVATIONS: Ladder = ((), ("chunked",), ("checkpointing",), ("chunked", "checkpointing"))
 HALVES = ("bf16", "fp16")
 # Changes that are worth it only where little else fits.
 LAST_RESORTS = frozenset({"int8", "nf4"})
+# Logits of one sample in fp32 that take this much of the memory, of which a step holds several copies, are large.
+LARGE_LOGITS = 0.01
 
 
 def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
     """Returns the sets of changes, by id, that apply and save memory, smallest first."""
+    if not facts.language_model:
+        return _applied(FITTING, request, facts)
+    return list(dict.fromkeys(one for family in FAMILIES for one in changes_of_family(family, request, facts)))
+
+
+def changes_of_family(family: FamilyId, request: Request, facts: Facts) -> list[tuple[str, ...]]:
+    """Returns the sets of changes that lead into one family of fine-tuning, the cheapest first."""
+    rungs = ((*changes, *saving) for changes in FAMILIES[family] for saving in SAVING_ACTIVATIONS)
+    return _applied(rungs, request, facts)
+
+
+def families_from(request: Request, info: ProbeInfo) -> tuple[FamilyId, ...]:
+    """Returns the families of fine-tuning, from today's on, each of which takes less memory than the one before.
+
+    There are none for models that are no language models, and where steps cannot be predicted.
+    """
+    recipe = request.recipe
+    if not info.language_model or info.optimizer or info.source != "predicted":
+        return ()
+    weights = recipe.weights if recipe.weights != "auto" else info.weights_dtype
+    first: FamilyId = "full" if not recipe.lora else "qlora" if weights in QUANTIZED else "lora"
+    return FAMILY_IDS[FAMILY_IDS.index(first) :]
+
+
+def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
-    for wanted in FITTING:
+    for wanted in ladder:
         named = [
             change
             for name in dict.fromkeys(("drop_outputs", *wanted))
@@ -49,10 +97,12 @@ def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
 
 def facts_of(info: ProbeInfo) -> Facts:
     """Returns the facts about the model and the GPU that changes depend on."""
-    gpu = info.gpu
+    gpu, tokens = info.gpu, info.sample_sizes.get("tokens", 0)
     return Facts(
         capability=gpu.capability if gpu else (AMPERE if info.device_kind == "cuda" else None),
-        tokens=info.sample_sizes.get("tokens", 0),
+        tokens=tokens,
         convolves_images=info.convolves_images,
         own_optimizer=bool(info.optimizer),
+        language_model=info.language_model,
+        large_logits=4 * info.vocabulary * tokens > LARGE_LOGITS * info.capacity_bytes,
     )

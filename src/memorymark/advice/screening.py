@@ -39,17 +39,22 @@ ENOUGH = 3
 
 
 class Screening:
-    """Looks for recipes that are faster than today's, or that fit if today's does not."""
+    """Looks for recipes that are faster than today's, or that fit if today's does not.
+
+    ``start`` is today's recipe at its best batch, ``None`` if it does not fit; ``facts`` say which changes apply.
+    """
+
+    facts: Facts
 
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry, self._today = inquiry, inquiry.today
         question = inquiry.question
         self._effective_batch = question.current_batch_size * question.request.recipe.accumulation_steps
+        self.start: Option | None = None
         self._fits_today = True
-        self._facts: Facts
 
     def options(self) -> tuple[Trial | None, list[Option]]:
-        """Returns today's training, if it fits, and the options that are better."""
+        """Returns today's training, if it fits, and the options that are better; none if no batch of it fits."""
         self._inquiry.tell("advise", "analyzing today's training")
         try:
             found = self._inquiry.retried(lambda: self._try(()))
@@ -59,18 +64,12 @@ class Screening:
             self._inquiry.gpu = None  # run every candidate instead of predicting it
             found = self._inquiry.retried(lambda: self._try(()))
         if found is None:
-            return None, self.smaller()
+            return None, []
         now, bigger_batch = found
+        self.start = bigger_batch
         options = [bigger_batch] if bigger_batch.batch_size != self._inquiry.question.current_batch_size else []
         options += self._faster(bigger_batch)
         return now, options
-
-    def smaller(self) -> list[Option]:
-        """Returns options that fit although today's recipe does not, smallest change first; none if called again."""
-        if not self._fits_today:
-            return []
-        self._fits_today = False
-        return list(self._smaller())
 
     def _faster(self, start: Option) -> Iterator[Option]:
         """Yields recipes that are each faster than the one before, and one that takes less memory."""
@@ -78,7 +77,7 @@ class Screening:
         for group in FASTER:
             better = best
             for change in group:
-                option = self._option((*named(best), change))
+                option = self.option((*named(best), change))
                 if option is None:
                     continue
                 # Keeping today's effective batch is worth a little speed.
@@ -93,49 +92,58 @@ class Screening:
             best = better
         # If checkpointing was dropped, adding it would lead back to today's recipe.
         if self._inquiry.info.source == "predicted" and "no_checkpointing" not in named(best):
-            option = self._option((*named(best), "checkpointing"))
+            option = self.option((*named(best), "checkpointing"))
             yield from [option] if option is not None else []
 
-    def _smaller(self) -> Iterator[Option]:
-        """Yields recipes that fit although today's does not, smallest change first."""
+    def does_not_fit(self) -> None:
+        """Says that today's training does not fit: from here on, today's effective batch is worth any speed."""
+        self.start, self._fits_today = None, False
+
+    def smaller(self) -> Iterator[Option]:
+        """Yields recipes that fit although today's does not, smallest change first; for all but language models."""
         tried: dict[tuple[str, ...], bool] = {}
-        for changes in fitting_changes(self._today, self._facts):
+        for changes in fitting_changes(self._today, replace(self.facts, language_model=False)):
             if sum(tried.values()) >= ENOUGH and not LAST_RESORTS.isdisjoint(changes) and self._inquiry.gpu is None:
                 continue  # on a GPU here, those that were predicted to fit may fail
             tried[changes] = False
-            must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
-            if must_run and importlib.util.find_spec("bitsandbytes") is None and self._is_roomy(changes):
-                self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
-            elif (option := self._option(changes)) is not None:
+            if (option := self.option(changes)) is not None:
                 tried[changes] = True
                 yield option
         # Shorter samples are the last resort, and an alternative if only one set of changes fits.
         if sum(tried.values()) < 2:
-            unfit = [changes for changes, fits in tried.items() if not fits and self._is_roomy(changes)]
+            unfit = [changes for changes, fits in tried.items() if not fits and self.is_roomy(changes)]
             yield from self._shorter(unfit[-1] if unfit else ())
 
-    def _is_roomy(self, changes: tuple[str, ...]) -> bool:
+    def changed(self, changes: tuple[str, ...]) -> Request | None:
+        """Returns today's request with some changes, or ``None`` if one of them does not apply."""
+        return apply_all(self._today, changes, self.facts)
+
+    def is_roomy(self, changes: tuple[str, ...]) -> bool:
         """Tells whether at least weights, gradients and optimizer state fit."""
-        request = apply_all(self._today, changes, self._facts)
+        request = self.changed(changes)
         return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.info.capacity_bytes
 
     def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
         """Yields the option with the longest samples that fit with these changes."""
-        tokens = self._facts.tokens // 2
+        tokens = self.facts.tokens // 2
         while tokens >= SHORTEST_TOKENS:
-            option = self._option((*changes, "shorter"), seq_len=tokens)
+            option = self.option((*changes, "shorter"), seq_len=tokens)
             if option is not None:
                 yield option
                 return
             tokens //= 2
 
-    def _option(self, changes: tuple[str, ...], seq_len: int | None = None) -> Option | None:
+    def option(self, changes: tuple[str, ...], seq_len: int | None = None) -> Option | None:
         """Returns the option that some changes lead to; returns ``None`` and records why if they do not help."""
-        request = apply_all(self._today, tuple(c for c in changes if c != "shorter"), self._facts)
+        request = self.changed(tuple(change for change in changes if change != "shorter"))
         if request is None:
             return None
         if least_bytes(request, self._inquiry.info) > self._inquiry.info.capacity_bytes:
             self._inquiry.refuse(changes, self._why_not(request), does_not_fit=True)
+            return None
+        must_run = not NEED_BITSANDBYTES.isdisjoint(changes) and self._inquiry.gpu is not None
+        if must_run and importlib.util.find_spec("bitsandbytes") is None:
+            self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
             return None
         try:
             asked = replace(request, seq_len=seq_len) if seq_len else request
@@ -247,7 +255,7 @@ class Screening:
     def _know(self, probe: Probe) -> None:
         """Keeps what the probe of today's training says about the model and the GPU."""
         self._inquiry.info = probe.info
-        self._facts = facts_of(probe.info)
+        self.facts = facts_of(probe.info)
 
 
 def split(effective_batch: int, largest: int) -> tuple[int, int]:

@@ -95,6 +95,9 @@ TASKS = {
 # Tasks whose models write text, and whose loss is that of a causal language model.
 NEXT_TOKEN = ("causal-lm", "sft")
 
+# Tasks that fine-tune large language models.
+LANGUAGE_MODELS = (*NEXT_TOKEN, "reward", "dpo")
+
 # Tasks whose loss is computed outside the model.
 LOSS_OUTSIDE = ("contrastive", "reward", "dpo")
 

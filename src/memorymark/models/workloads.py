@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog.tasks import NEXT_TOKEN, Task, check_sizes
+from memorymark.catalog.tasks import LANGUAGE_MODELS, NEXT_TOKEN, Task, check_sizes
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.models import batches, heads
@@ -110,7 +110,18 @@ def _of_config(request: Request) -> Workload:
         quantization=quantization,
         trainer=task.trainer,
         compares=compares,
+        language_model=task.id in LANGUAGE_MODELS,
+        vocabulary=_vocabulary(config, task),
     )
+
+
+def _vocabulary(config: Any, task: Task) -> int:
+    """Returns how many logits a token has if the loss can be computed in chunks, and 0 otherwise."""
+    from memorymark.training.chunked_loss import rescales_logits
+
+    if task.id not in NEXT_TOKEN or rescales_logits(config):
+        return 0
+    return getattr(batches.text_config(config), "vocab_size", None) or 0
 
 
 def _batch(make: MakeBatch, request: Request, task: Task) -> MakeBatch:

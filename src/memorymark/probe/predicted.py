@@ -105,9 +105,9 @@ class PredictedProbe:
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
-        if not trial.fits:
-            return self._with_need(trial)
         seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
+        if not trial.fits:
+            return replace(self._with_need(trial), step_seconds=seconds)
         samples = batch_size * self._recipe.accumulation_steps
         trial = replace(
             trial,

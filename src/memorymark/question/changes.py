@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Recipe
+from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Optimizer, Recipe
 from memorymark.question.request import Request
 
 # Changes that run only where bitsandbytes is installed.
-NEED_BITSANDBYTES = frozenset({"adamw8bit", "int8", "nf4"})
+NEED_BITSANDBYTES = frozenset({"adamw8bit", "paged_adamw8bit", "int8", "nf4"})
 # The first compute capability with TF32 and bf16.
 AMPERE = (8, 0)
 
@@ -21,13 +21,16 @@ class Facts:
 
     ``capability`` is the GPU's compute capability, ``None`` on other devices. ``tokens`` is the length of a text
     sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer, so the recipe's is not
-    used.
+    used. ``language_model`` says that a model that writes text is fine-tuned, ``large_logits`` that its loss can be
+    computed in chunks and that its logits are large enough for that to matter.
     """
 
     capability: tuple[int, int] | None
     tokens: int
     convolves_images: bool
     own_optimizer: bool
+    language_model: bool = False
+    large_logits: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,16 @@ def _no_checkpointing(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
     return None if recipe.gradient_checkpointing == "none" else {"gradient_checkpointing": "none"}
 
 
-def _adamw8bit(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
-    is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
-    return {"optimizer": "adamw8bit", "fused": False, "optimizer_variant": "auto"} if is_new else None
+def _chunked(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    return {"loss": "chunked"} if recipe.loss == "model" and facts.large_logits and not recipe.compile else None
 
 
-def _adafactor(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
-    is_new = recipe.optimizer in ("adam", "adamw") and not facts.own_optimizer
-    return {"optimizer": "adafactor", "fused": False, "optimizer_variant": "auto"} if is_new else None
+def _instead_of(optimizer: Optimizer, *others: Optimizer) -> Callable[[Recipe, Facts], dict[str, Any] | None]:
+    def applied(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+        is_new = recipe.optimizer in others and not facts.own_optimizer
+        return {"optimizer": optimizer, "fused": False, "optimizer_variant": "auto"} if is_new else None
+
+    return applied
 
 
 def _in_backward(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -204,6 +209,13 @@ CHANGES: dict[str, Change] = {
             _selective_checkpointing,
         ),
         Change(
+            "chunked",
+            "chunked loss",
+            "Nothing but rounding, and a little time: logits are computed in chunks, and the model returns none.",
+            1,
+            _chunked,
+        ),
+        Change(
             "no_checkpointing",
             "no gradient checkpointing",
             "Memory: activations are kept instead of being recomputed.",
@@ -224,7 +236,15 @@ CHANGES: dict[str, Change] = {
             "The optimizer's state is kept in 8 bits, with a scale per block; training is rarely affected. Needs "
             "bitsandbytes.",
             2,
-            _adamw8bit,
+            _instead_of("adamw8bit", "adam", "adamw"),
+        ),
+        Change(
+            "paged_adamw8bit",
+            "paged 8-bit AdamW",
+            "The optimizer's state is kept in 8 bits, and moves to the host's memory where the GPU's is full, which "
+            "slows its steps. Needs bitsandbytes and that much free host memory.",
+            2,
+            _instead_of("paged-adamw8bit", "adam", "adamw", "adamw8bit"),
         ),
         Change(
             "adafactor",
@@ -232,7 +252,7 @@ CHANGES: dict[str, Change] = {
             "A different optimizer, which keeps sums of rows and columns instead of every second moment; it needs a "
             "different learning rate.",
             2,
-            _adafactor,
+            _instead_of("adafactor", "adam", "adamw"),
         ),
         Change(
             "bf16_weights",

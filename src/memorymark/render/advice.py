@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import indent
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.rates import rate, run_words, unit_of
 from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
 from memorymark.results.advice import Advice, AdvisedOption
@@ -21,6 +23,7 @@ from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 
 # From this width on there is room for the price.
 WIDE = 100
+LONGEST = "Largest is the largest batch, longest the longest sequence at batch 1 that leaves the margin free."
 DIALECTS: dict[Dialect, str] = {"pytorch": "PyTorch", "transformers": "transformers' Trainer", "lightning": "Lightning"}
 
 
@@ -32,9 +35,17 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
     console.print(Padding(Text(result.verdict, style="bold green" if best else "bold"), (0, 2)))
     for sentence in about_faults(result):
         console.print(Padding(Text(sentence, style="yellow"), (0, 2)))
-    console.print(_options(result, with_price=console.width >= WIDE))
+    if not result.only_families:
+        console.print(_options(result, with_price=console.width >= WIDE))
+        if best is not None:
+            console.print(_costs(best.costs))
+    if result.families:
+        if not result.only_families:
+            console.print(Padding(Text(WAYS, style="dim"), (1, 2, 0, 2)))
+        console.print(_families(result))
+        if result.only_families:
+            console.print(_costs(costs_of_families(result.families)))
     if best is not None:
-        console.print(_costs(best))
         for sentence in about_batch(result, best):
             console.print(Padding(Text(sentence), (0, 2)))
     if result.refused:
@@ -74,6 +85,8 @@ def advice_notes(result: Advice) -> list[str]:
     """Returns what a reader of the numbers should know."""
     confirmed = [option for option in result.options if option.measured is not None and option.predicted is not None]
     notes = [SYNTHETIC, about_memory(result.info)]
+    if result.families:
+        notes.append(LONGEST)
     if confirmed:
         notes.append(f"{len(confirmed)} of {len(result.options)} options were run on this GPU, the others predicted.")
     if result.request.recipe.compile:
@@ -128,10 +141,29 @@ def _how_known(result: Advice, option: Option) -> str:
     return f"[green]measured[/green] ({format_ratio(predicted)} predicted)"
 
 
-def _costs(option: Option) -> Table:
+def _families(result: Advice) -> Padding:
+    """Returns the ways to fine-tune a language model, each with its least change."""
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    trials = [family.option.trial for family in result.families if family.option is not None]
+    table.add_column("", no_wrap=True)
+    table.add_column("least change", ratio=1)
+    for column in ("batch", "largest", "longest", unit_of(trials), "memory"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for family in result.families:
+        option, change = family.option, Text(least_change(family))
+        if option is None:
+            table.add_row(family.title, Text(f"{change}", style="dim"))
+            continue
+        change.stylize("bold green" if option == result.best else "")
+        most, held = str(option.max_batch_size or ""), format_bytes(result.info.held_bytes(option.trial))
+        table.add_row(family.title, change, batch(family), most, longest(family), format_rate(rate(option.trial)), held)
+    return Padding(table, (1, 1))
+
+
+def _costs(costs: Iterable[tuple[str, str]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
-    for title, cost in option.costs:
+    for title, cost in costs:
         table.add_row(title, escape(cost))
     return table
 

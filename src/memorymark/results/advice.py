@@ -11,6 +11,7 @@ from memorymark.question.changes import level_of
 from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, usd_per_million_samples, whole_run
+from memorymark.results.family import Family
 from memorymark.results.option import Fault, Option, Refused
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
@@ -41,7 +42,8 @@ class Advice(OfOneGpu, Shown):
     """What to change about a training, the best option first.
 
     ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
-    was not tried or does not fit. ``faults`` are changes that could not be tried; a second run may give other advice.
+    was not tried or does not fit. ``families`` are the ways to fine-tune a language model, empty for other models.
+    ``faults`` are changes that could not be tried; a second run may give other advice.
     """
 
     kind: ClassVar[Literal["advice"]] = "advice"
@@ -49,6 +51,7 @@ class Advice(OfOneGpu, Shown):
     current_batch_size: int
     options: tuple[Option, ...]
     refused: tuple[Refused, ...] = ()
+    families: tuple[Family, ...] = ()
     faults: tuple[Fault, ...] = field(default=(), metadata=ADDED_LATER)
     predicted: Trial | None = field(default=None, metadata=LEFT_OUT)
     measured: Trial | None = field(default=None, metadata=LEFT_OUT)
@@ -62,6 +65,13 @@ class Advice(OfOneGpu, Shown):
     def fits_today(self) -> bool:
         """Whether today's training runs at all."""
         return self.predicted is not None or self.measured is not None
+
+    @property
+    def only_families(self) -> bool:
+        """Whether every option is the least change of a way to fine-tune, so that those say it all."""
+        return bool(self.families) and {one.changes for one in self.options} <= {
+            family.option.changes for family in self.families if family.option is not None
+        }
 
     @property
     def today(self) -> Trial | None:
@@ -259,6 +269,12 @@ class Advice(OfOneGpu, Shown):
         """The options, the best first, each compared with today's training."""
         return [AdvisedOption(option, self) for option in self.ranked]
 
+    @property
+    @in_document(name="families", older=())
+    def advised_families(self) -> list[AdvisedFamily]:
+        """The ways to fine-tune a language model, each with its least change; empty for other models."""
+        return [AdvisedFamily(family, self) for family in self.families]
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Advice:
         """Reads the advice that ``to_dict`` wrote, which has two of its fields under ``today``."""
@@ -340,6 +356,20 @@ class AdvisedOption(Document):
     def code(self) -> Code:
         """The option as code to paste."""
         return self.advice.code(self.option)
+
+
+@dataclass(frozen=True)
+class AdvisedFamily(Document):
+    """One way to fine-tune a language model; its option is compared with today's training."""
+
+    family: Family = field(metadata=INLINE)
+    advice: Advice = field(metadata=LEFT_OUT)
+
+    @property
+    @in_document
+    def option(self) -> AdvisedOption | None:
+        """The least change with which it fits; null if none was found."""
+        return AdvisedOption(self.family.option, self.advice) if self.family.option else None
 
 
 def _ratio(then: Trial, now: Trial) -> float | None:

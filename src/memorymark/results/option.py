@@ -11,13 +11,17 @@ from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
 from memorymark.units import gib
 
+# A smaller difference of two predicted times says nothing.
+NOTICED = 0.01
+
 
 @dataclass(frozen=True)
 class ChangeCost(Document):
-    """A change and its cost, in words."""
+    """A change and its cost, in words; ``slower`` is the part of a step's time that it adds here, if that is known."""
 
     change: str
     cost: str
+    slower: float | None = field(default=None, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +30,8 @@ class Option(Timed, Record):
 
     An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples. ``max_batch_size`` is the largest batch
     that trains, ``None`` if only ``batch_size`` was tried. ``seq_len`` is set if samples are cut. ``predicted`` and
-    ``measured`` are trials at ``batch_size``, ``at_todays_batch`` is the throughput at today's batch.
+    ``measured`` are trials at ``batch_size``, ``at_todays_batch`` is the throughput at today's batch. ``slower`` maps
+    changes to the part of a step's predicted time that they add, where that is known.
     """
 
     changes: tuple[str, ...]
@@ -38,6 +43,7 @@ class Option(Timed, Record):
     predicted: Trial | None = None
     measured: Trial | None = None
     at_todays_batch: float | None = None
+    slower: dict[str, float] = field(default_factory=dict, metadata=ADDED_LATER)
 
     @property
     def trial(self) -> Trial:
@@ -91,13 +97,24 @@ class Option(Timed, Record):
     @property
     def costs(self) -> list[tuple[str, str]]:
         """What each change costs, by its title."""
-        return [(CHANGES[change].title, CHANGES[change].cost) for change in self.changes]
+        return [(CHANGES[change].title, self._cost(change)) for change in self.changes]
+
+    def _cost(self, change: str) -> str:
+        """Returns what a change costs, in general and here."""
+        slower = self.slower.get(change)
+        if slower is None or abs(slower) < NOTICED:
+            return CHANGES[change].cost
+        how = "slower" if slower > 0 else "faster"
+        return f"{CHANGES[change].cost} Here it makes steps {100 * abs(slower):.0f} % {how}."
 
     @property
     @in_document(name="costs")
     def change_costs(self) -> list[ChangeCost]:
         """What each change costs."""
-        return [ChangeCost(title, cost) for title, cost in self.costs]
+        return [
+            ChangeCost(title, cost, self.slower.get(change))
+            for change, (title, cost) in zip(self.changes, self.costs, strict=True)
+        ]
 
     @property
     @in_document

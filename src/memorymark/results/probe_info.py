@@ -21,9 +21,10 @@ class ProbeInfo(Record):
     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
     pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-    of the frozen copy that the model is compared with, which is part of the weights. ``convolves_images`` says that
-    the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
-    stand-in.
+    of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
+    model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
+    in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
+    channels_last is for. ``small`` says that the model is a stand-in.
     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
     ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
     is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
@@ -57,6 +58,8 @@ class ProbeInfo(Record):
     sequences: int = field(default=1, metadata=ADDED_LATER)
     trainer: str = field(default="", metadata=ADDED_LATER)
     reference_bytes: int = field(default=0, metadata=ADDED_LATER)
+    language_model: bool = field(default=False, metadata=ADDED_LATER)
+    vocabulary: int = field(default=0, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
     small: bool = False
     versions: dict[str, str] = field(default_factory=dict)

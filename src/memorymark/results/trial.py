@@ -77,6 +77,7 @@ class Trial(Record, Shown):
     larger batches. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+    ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
     """
 

@@ -33,6 +33,8 @@ class TrainingFacts:
     sample_sizes: dict[str, int] = field(default_factory=dict)
     sequences: int = 1
     trainer: str = ""
+    language_model: bool = False
+    vocabulary: int = 0
     reference_bytes: int = 0
     convolves_images: bool = False
 
@@ -54,6 +56,8 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         sample_sizes=dict(workload.sample_sizes),
         sequences=workload.sequences,
         trainer=workload.trainer,
+        language_model=workload.language_model,
+        vocabulary=workload.vocabulary,
         reference_bytes=step.reference.copied_bytes if step.reference is not None else 0,
         convolves_images=_convolves_images(step.model, workload),
     )

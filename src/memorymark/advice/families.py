@@ -1,0 +1,118 @@
+"""Finds the least change with which each family of fine-tuning fits: all weights, LoRA, QLoRA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from memorymark.advice.fitting import changes_of_family, families_from
+from memorymark.advice.inquiry import Inquiry, speed
+from memorymark.advice.longest import longest_that_fits
+from memorymark.advice.screening import Screening
+from memorymark.errors import WorkerLostError
+from memorymark.results.family import Family, FamilyId
+from memorymark.results.option import Option
+
+# A change that makes steps this much slower is kept only if the next is slower still.
+SLOW = 0.2
+
+
+class Families:
+    """The families of a language model, from today's on; there are none for other models.
+
+    Recipes are tried from the least change on, and only if their weights, gradients and optimizer state fit.
+    """
+
+    def __init__(self, inquiry: Inquiry, screening: Screening) -> None:
+        self._inquiry, self._screening = inquiry, screening
+        self._least: dict[FamilyId, Option | None] = {}
+
+    @cached_property
+    def ids(self) -> tuple[FamilyId, ...]:
+        """Which families there are; known once today's training was screened."""
+        return families_from(self._inquiry.today, self._inquiry.info)
+
+    def smaller(self) -> Iterator[Option]:
+        """Yields the least change of each family, where today's recipe does not fit."""
+        for family in self.ids:
+            option = self._least_of(family)
+            if option is not None:
+                yield option
+
+    def found(self, options: list[Option]) -> tuple[Family, ...]:
+        """Returns every family; of an option that ran since, what was measured."""
+        ran = {option.changes: option for option in options}
+        families = []
+        for family in self.ids:
+            option = self._least_of(family)
+            if option is None:
+                families.append(Family(id=family, why_not=self._why_not(family)))
+                continue
+            longest = self._longest(option)
+            families.append(Family(id=family, option=ran.get(option.changes, option), longest_seq_len=longest))
+        return tuple(families)
+
+    def _least_of(self, family: FamilyId) -> Option | None:
+        if family not in self._least:
+            self._least[family] = self._tried(family)
+        return self._least[family]
+
+    def _tried(self, family: FamilyId) -> Option | None:
+        """Returns the first recipe of a family that fits."""
+        screening = self._screening
+        if family == self.ids[0] and screening.start is not None:
+            return screening.start
+        ladder = changes_of_family(family, self._inquiry.today, screening.facts)
+        roomy = [changes for changes in ladder if screening.is_roomy(changes)]
+        best: Option | None = None
+        for number, changes in enumerate(roomy or ladder[-1:]):  # the last is refused, and says why
+            option = screening.option(changes)
+            if option is None:
+                continue
+            option = replace(option, slower=self._slowed(option, [(), *roomy[:number]]))
+            if best is None and max(option.slower.values(), default=0) > SLOW:
+                best = option  # perhaps the next saves memory at a lower price
+                continue
+            return option if best is None or speed(option.trial) > speed(best.trial) else best
+        return best or (self._shorter(roomy[-1]) if roomy else None)
+
+    def _slowed(self, option: Option, tried: list[tuple[str, ...]]) -> dict[str, float]:
+        """Returns what changes add to a step's time, compared with what was tried before without them."""
+        slower, now = {}, option.trial.step_seconds
+        for changes in tried:
+            added = [change for change in option.changes if change not in changes]
+            request = self._screening.changed(changes)
+            if not now or request is None or set(changes) - set(option.changes) or len(added) != 1:
+                continue
+            recipe = replace(request.recipe, accumulation_steps=option.accumulation_steps)
+            with self._inquiry.opened(self._inquiry.screened(replace(request, recipe=recipe))) as probe:
+                before = probe.measure(option.batch_size).step_seconds
+            if before:
+                slower[added[0]] = now / before - 1
+        return slower
+
+    def _shorter(self, changes: tuple[str, ...]) -> Option | None:
+        """Returns the option with the longest samples that fit with these changes, if today's are too long."""
+        request = self._screening.changed(changes)
+        assert request is not None  # noqa: S101 - its least memory is known to fit
+        tokens = self._inquiry.retried(lambda: longest_that_fits(self._inquiry, request, self._screening.facts.tokens))
+        return self._screening.option((*changes, "shorter"), seq_len=tokens) if tokens else None
+
+    def _longest(self, option: Option) -> int | None:
+        if option.seq_len:
+            return option.seq_len
+        request = self._inquiry.request_of(replace(option, recipe=replace(option.recipe, accumulation_steps=1)))
+        self._inquiry.tell("advise", f"{option.recipe_title}: looking for the longest sequence")
+        try:
+            tokens = self._screening.facts.tokens
+            return self._inquiry.retried(lambda: longest_that_fits(self._inquiry, request, tokens))
+        except WorkerLostError as error:
+            self._inquiry.miss(option.changes, error)
+            return None
+
+    def _why_not(self, family: FamilyId) -> str:
+        """Returns why the largest change of a family does not fit."""
+        ladder = set(changes_of_family(family, self._inquiry.today, self._screening.facts))
+        whys = [one.why for one in self._inquiry.refused if one.changes in ladder]
+        return whys[-1] if whys else "could not be tried."

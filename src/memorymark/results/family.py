@@ -1,0 +1,35 @@
+"""The three ways in which people fine-tune a language model, and how far each goes on a GPU. Pure, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from memorymark.documents import Record, in_document
+from memorymark.results.option import Option
+
+FamilyId = Literal["full", "lora", "qlora"]
+# Each takes less memory than the one before.
+FAMILY_IDS: tuple[FamilyId, ...] = get_args(FamilyId)
+TITLES: dict[FamilyId, str] = {"full": "full", "lora": "LoRA", "qlora": "QLoRA"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family(Record):
+    """One way to fine-tune: all weights, adapters, or adapters on 4-bit weights.
+
+    ``option`` is the least change of today's recipe with which it fits, its largest batch included; ``None`` if none
+    was found, and ``why_not`` says why. ``longest_seq_len`` is the longest sequence that was predicted to fit at batch
+    1 with the margin free, ``None`` if it was not looked for.
+    """
+
+    id: FamilyId
+    option: Option | None = None
+    longest_seq_len: int | None = None
+    why_not: str = ""
+
+    @property
+    @in_document
+    def title(self) -> str:
+        """Its name for people."""
+        return TITLES[self.id]
