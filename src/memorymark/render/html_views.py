@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
+from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.html_charts import memory_chart, throughput_chart
 from memorymark.render.rates import rate, rate_interval, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
@@ -32,6 +33,7 @@ from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.analysis import Analysis
 from memorymark.results.code import Code
 from memorymark.results.comparison import Comparison, Contender
+from memorymark.results.family import Family
 from memorymark.results.lengths import Length, Sweep
 from memorymark.results.option import Option
 from memorymark.results.result import Result
@@ -226,12 +228,28 @@ def _advice(result: Advice) -> View:
         "verdict": result.verdict,
         "faults": about_faults(result),
         "fits_today": result.fits_today,
-        "options": [_option(result, option, top or 1.0) for option in result.ranked],
-        "costs": best.costs if best else [],
+        "options": [] if result.only_families else [_option(result, one, top or 1.0) for one in result.ranked],
+        "ways": WAYS,
+        "families": [_family(result, family) for family in result.families],
+        "costs": costs_of_families(result.families) if result.only_families else best.costs if best else [],
         "learning_rate": result.learning_rate_note(best) if best else None,
         "code": _code(result.code(best)) if best else [],
         "refused": [{"title": one.title, "why": one.why} for one in result.refused],
         "notes": advice_notes(result),
+    }
+
+
+def _family(result: Advice, family: Family) -> View:
+    option = family.option
+    return {
+        "title": family.title,
+        "change": least_change(family),
+        "fits": option is not None,
+        "batch": batch(family),
+        "max_batch_size": option.max_batch_size if option else None,
+        "longest": longest(family),
+        "rate": rate(option.trial) if option else 0.0,
+        "held_bytes": result.info.held_bytes(option.trial) if option else 0,
     }
 
 

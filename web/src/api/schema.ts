@@ -1012,9 +1012,10 @@ export interface components {
          *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
          *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
          *     pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-         *     of the frozen copy that the model is compared with, which is part of the weights. ``convolves_images`` says that
-         *     the model applies 2-D convolutions to images, which channels_last is for. ``small`` says that the model is a
-         *     stand-in.
+         *     of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
+         *     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
+         *     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
+         *     channels_last is for. ``small`` says that the model is a stand-in.
          *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
          *     ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
          *     is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
@@ -1115,6 +1116,16 @@ export interface components {
              * @default 0
              */
             reference_bytes: number;
+            /**
+             * Language Model
+             * @default false
+             */
+            language_model: boolean;
+            /**
+             * Vocabulary
+             * @default 0
+             */
+            vocabulary: number;
             /**
              * Convolves Images
              * @default false
@@ -1408,6 +1419,7 @@ export interface components {
          *     larger batches. ``resting_bytes`` is what stays allocated between steps.
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
+         *     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
          *     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
          */
         Trial: {
@@ -1832,7 +1844,8 @@ export interface components {
          * @description What to change about a training, the best option first.
          *
          *     ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
-         *     was not tried or does not fit. ``faults`` are changes that could not be tried; a second run may give other advice.
+         *     was not tried or does not fit. ``families`` are the ways to fine-tune a language model, empty for other models.
+         *     ``faults`` are changes that could not be tried; a second run may give other advice.
          */
         Advice: {
             /**
@@ -1939,6 +1952,12 @@ export interface components {
              * @description The options, the best first, each compared with today's training.
              */
             options: components["schemas"]["AdvisedOption"][];
+            /**
+             * Families
+             * @description The ways to fine-tune a language model, each with its least change; empty for other models.
+             * @default []
+             */
+            families: components["schemas"]["AdvisedFamily"][];
             request: components["schemas"]["Request"];
             info: components["schemas"]["ProbeInfo"];
             /** Current Batch Size */
@@ -1958,6 +1977,28 @@ export interface components {
             seconds: {
                 [key: string]: number;
             };
+        };
+        /**
+         * AdvisedFamily
+         * @description One way to fine-tune a language model; its option is compared with today's training.
+         */
+        AdvisedFamily: {
+            /** @description The least change with which it fits; null if none was found. */
+            option: components["schemas"]["AdvisedOption"] | null;
+            /**
+             * Title
+             * @description Its name for people.
+             */
+            title: string;
+            /**
+             * Id
+             * @enum {string}
+             */
+            id: "full" | "lora" | "qlora";
+            /** Longest Seq Len */
+            longest_seq_len: number | null;
+            /** Why Not */
+            why_not: string;
         };
         /**
          * AdvisedOption
@@ -2074,16 +2115,28 @@ export interface components {
             measured: components["schemas"]["Trial"] | null;
             /** At Todays Batch */
             at_todays_batch: number | null;
+            /**
+             * Slower
+             * @default {}
+             */
+            slower: {
+                [key: string]: number;
+            };
         };
         /**
          * ChangeCost
-         * @description A change and its cost, in words.
+         * @description A change and its cost, in words; ``slower`` is the part of a step's time that it adds here, if that is known.
          */
         ChangeCost: {
             /** Change */
             change: string;
             /** Cost */
             cost: string;
+            /**
+             * Slower
+             * @default null
+             */
+            slower: number | null;
         };
         /**
          * Fault
