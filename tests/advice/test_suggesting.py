@@ -236,3 +236,18 @@ def test_a_change_that_the_model_refuses_is_passed_over():
 
     assert found[0].change["gradient_checkpointing"] == "full"
     assert "lora" not in found[0].change
+
+
+def test_a_loss_in_chunks_is_offered_where_large_logits_are_what_does_not_fit():
+    class Talkative(Anywhere):
+        def open(self, request, **options):
+            probe = super().open(request, **options)
+            probe.info = replace(probe.info, language_model=True, vocabulary=10**6)
+            return probe
+
+    machine = Talkative(lambda request: (10 if request.recipe.loss == "chunked" else 30) * GIB)
+
+    found, compiled = (asked(machine, question("a10", mm.Recipe(compile=on))) for on in (False, True))
+
+    assert found[0].change == {"fused": True, "loss": "chunked"}
+    assert all("loss" not in one.change for one in compiled)

@@ -57,9 +57,16 @@ LARGE_LOGITS = 0.01
 
 def fitting_changes(request: Request, facts: Facts) -> list[tuple[str, ...]]:
     """Returns the sets of changes, by id, that apply and save memory, smallest first."""
+    return _applied(FITTING, request, facts)
+
+
+def fitting_steps(request: Request, facts: Facts) -> list[list[tuple[str, ...]]]:
+    """Returns steps, each of which saves more memory than the one before; the last changes of a step save the most."""
     if not facts.language_model:
-        return _applied(FITTING, request, facts)
-    return list(dict.fromkeys(one for family in FAMILIES for one in changes_of_family(family, request, facts)))
+        return [[changes] for changes in fitting_changes(request, facts)]
+    bases = (base for family in FAMILIES.values() for base in family)
+    steps = (_applied(((*base, *saving) for saving in SAVING_ACTIVATIONS), request, facts) for base in bases)
+    return [step for step in steps if step]
 
 
 def changes_of_family(family: FamilyId, request: Request, facts: Facts) -> list[tuple[str, ...]]:

@@ -102,7 +102,7 @@ class Screening:
     def smaller(self) -> Iterator[Option]:
         """Yields recipes that fit although today's does not, smallest change first; for all but language models."""
         tried: dict[tuple[str, ...], bool] = {}
-        for changes in fitting_changes(self._today, replace(self.facts, language_model=False)):
+        for changes in fitting_changes(self._today, self.facts):
             if sum(tried.values()) >= ENOUGH and not LAST_RESORTS.isdisjoint(changes) and self._inquiry.gpu is None:
                 continue  # on a GPU here, those that were predicted to fit may fail
             tried[changes] = False

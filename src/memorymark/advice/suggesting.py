@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from memorymark.advice.fitting import facts_of, fitting_changes
+from memorymark.advice.fitting import facts_of, fitting_steps
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu
 from memorymark.devices.resolve import AUTO, for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
@@ -18,7 +18,7 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe.base import OpenProbe, Probe
-from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, apply_all, level_of
+from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, Facts, apply_all, level_of
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -27,7 +27,7 @@ from memorymark.suggestions import Suggestion
 
 # Tracing a step takes seconds; simulating it on another GPU of the same generation takes a fraction of one. This many
 # are traced besides the one that does not fit, which the worker still has.
-MOST_TRACES = 5
+MOST_TRACES = 8
 # The option of a question that makes each change of the recipe.
 OPTIONS = (
     "precision",
@@ -40,6 +40,7 @@ OPTIONS = (
     "keep_outputs",
     "tf32",
     "lora",
+    "loss",
 )
 
 
@@ -70,8 +71,10 @@ class _Suggesting:
         cap = self._today.target.memory_cap_bytes
         self._capacity_bytes = min(gpu.usable_bytes, cap or gpu.usable_bytes)
         self._needed_bytes = self._capacity_bytes + (error.shortfall_bytes or 0)
-        self._info = error.info
-        self._facts = facts_of(error.info) if error.info is not None else None
+        self._info: ProbeInfo | None = None
+        self._facts: Facts | None = None
+        if error.info is not None:
+            self._know(error.info)
         self._already = _trace_key(self._today, gpu)
         self._traced: set[tuple[Any, ...]] = set()
 
@@ -96,8 +99,8 @@ class _Suggesting:
             return None
         below = elsewhere.total_bytes if elsewhere else inf
         self._facts = replace(self._facts, capability=max(self._facts.capability or AMPERE, AMPERE))
-        for changes in reversed(self._changes(inf)):
-            found = self._smallest_gpu(changes, below_bytes=below)
+        for step in reversed(self._steps(inf)):
+            found = self._smallest_gpu(step[-1], below_bytes=below)
             if found is not None or self._is_spent:
                 return found
         return None
@@ -105,27 +108,41 @@ class _Suggesting:
     def _least_change(self) -> Suggestion | None:
         """Returns the smallest change that fits the same GPU.
 
-        Tries the largest first, then all that costs nothing together, then bisects.
+        Tries the largest first, then all that costs nothing together, then bisects, and at last leaves out what need
+        not be saved.
         """
-        ladder = self._changes(self._capacity_bytes)
+        steps = self._steps(self._capacity_bytes)
         best = None
-        while ladder and best is None and not self._is_spent:
-            greatest = ladder.pop()
-            traced = len(self._traced)
-            best = self._check(greatest, [self._gpu], names_gpu=False)
-            if best is None and len(self._traced) > traced and "lora" in greatest:
+        while steps and best is None and not self._is_spent:
+            step, traced = steps.pop(), len(self._traced)
+            best = self._here(step[-1])
+            if best is None and len(self._traced) > traced and "lora" in step[-1]:
                 break  # it was traced and is too large, and no other change saves more
+        if best is None:
+            return None
+        free = [changes for one in steps for changes in one if level_of(changes)[0] == 0]
+        if free and (found := self._here(free[-1])) is not None:
+            return self._least_of(free[:-1], found)[0]
+        costly = [one for one in steps if one[-1] not in free]
+        best, index = self._least_of([one[-1] for one in costly], best)
+        step = costly[index] if index < len(costly) else step
+        lesser = (self._here(changes) for changes in step[:-1] if changes not in free and not self._is_spent)
+        return next(filter(None, lesser), best)
+
+    def _least_of(self, ladder: list[tuple[str, ...]], best: Suggestion) -> tuple[Suggestion, int]:
+        """Bisects changes, smallest first, for the first that fits; ``best``, which follows them, does."""
         low, high = 0, len(ladder)
-        free = sum(level_of(changes)[0] == 0 for changes in ladder)
-        middle = free - 1 if free else high // 2
-        while best is not None and low < high and not self._is_spent:
-            less = self._check(ladder[middle], [self._gpu], names_gpu=False)
+        while low < high and not self._is_spent:
+            middle = (low + high) // 2
+            less = self._here(ladder[middle])
             if less is None:
                 low = middle + 1
             else:
                 best, high = less, middle
-            middle = (low + high) // 2
-        return best
+        return best, high
+
+    def _here(self, changes: tuple[str, ...]) -> Suggestion | None:
+        return self._check(changes, [self._gpu], names_gpu=False)
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
         """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first."""
@@ -144,14 +161,17 @@ class _Suggesting:
         ]
         return self._check(changes, roomy, names_gpu=True)
 
-    def _changes(self, capacity_bytes: float) -> list[tuple[str, ...]]:
+    def _steps(self, capacity_bytes: float) -> list[list[tuple[str, ...]]]:
         """Returns the changes with which at least weights, gradients and optimizer state fit, smallest first."""
         if self._facts is None:
             return []
-        possible = fitting_changes(self._today, self._facts)
-        if self._question.request.target.gpu is None and importlib.util.find_spec("bitsandbytes") is None:
-            possible = [changes for changes in possible if NEED_BITSANDBYTES.isdisjoint(changes)]  # they could not run
-        return [changes for changes in possible if self._least(changes) <= capacity_bytes]
+        must_run = self._question.request.target.gpu is None and importlib.util.find_spec("bitsandbytes") is None
+        return [
+            step
+            for step in fitting_steps(self._today, self._facts)
+            if self._least(step[-1]) <= capacity_bytes
+            and not (must_run and not NEED_BITSANDBYTES.isdisjoint(step[-1]))  # it could not run
+        ]
 
     def _least(self, changes: tuple[str, ...]) -> float:
         request = self._changed(changes)
@@ -212,8 +232,11 @@ class _Suggesting:
                 yield gpu, probe
 
     def _know(self, info: ProbeInfo) -> None:
-        if self._info is None:
-            self._info, self._facts = info, facts_of(info)
+        if self._info is not None:
+            return
+        self._info, self._facts = info, facts_of(info)
+        if self._question.request.recipe.compile:  # a chunked loss runs outside the compiled model
+            self._facts = replace(self._facts, large_logits=False)
 
     def _largest(self, probe: Probe) -> tuple[int, int, int] | None:
         """Returns the largest batch, the bytes it holds and the GPU's total; ``None`` if no batch keeps the margin."""
