@@ -6,7 +6,8 @@ python benchmarks/llm.py keep --out=FOLDER
 
 ``measure`` needs a CUDA GPU of 141 GB, peft, and bitsandbytes for quantized weights and its optimizers. Cases run
 side by side, each with its allocator capped, since memory does not depend on what else runs; times are not taken.
-``keep`` puts what was measured into tests/data; ``--record`` writes the predictions there, for docs/accuracy.md.
+``--set=missing`` measures what tests/data does not have yet. ``keep`` puts what was measured there, and the names of
+new operations among those whose memory is known; ``--record`` writes the errors of predictions, for docs/accuracy.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from math import nan
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -28,10 +30,10 @@ from cases import flags, machine, rounded, save, table, versions
 from llm_cases import HELD_OUT, LOOKED_AT, Case
 from memorymark.keywords import make_request
 from memorymark.largest_batch import find_maximum
+from memorymark.prediction.timing.known import UNTIMED, never_timed
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 TRUTH, RECORD = DATA / "h200_llm.jsonl", DATA / "h200_predicted_llm.json"
-SETS = {"looked-at": LOOKED_AT, "held-out": HELD_OUT}
 CONTEXT_GIB = 1.0
 SIDE_BY_SIDE = 6
 
@@ -56,6 +58,11 @@ def measured(case: Case) -> dict[str, Any]:
 
 def predicted(case: Case, sizes: list[int]) -> dict[str, Any]:
     """The same, predicted."""
+    return answers(probe_for(case), sizes)
+
+
+def probe_for(case: Case) -> Any:
+    """A probe that predicts the case."""
     from memorymark.catalog import find_gpu
     from memorymark.models.workloads import workload_of
     from memorymark.prediction.tracing.fake_step import trace_training
@@ -64,14 +71,21 @@ def predicted(case: Case, sizes: list[int]) -> dict[str, Any]:
     request, gpu = request_of(case, gpu="h200"), find_gpu("h200")
     step = trace_training(workload_of(request), request.recipe, gpu.capability)
     cap_bytes, kind = request.target.memory_cap_bytes, request.recipe.allocator
-    return answers(PredictedProbe(step, request.recipe, gpu, memory_cap_bytes=cap_bytes, allocator=kind), sizes)
+    return PredictedProbe(step, request.recipe, gpu, memory_cap_bytes=cap_bytes, allocator=kind)
 
 
 def answers(probe: Any, sizes: Any) -> dict[str, Any]:
     trials = [probe.try_from_start(size) for size in sizes]
     found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe, from_start=probe.try_from_start)
     rows = [
-        {"batch_size": one.batch_size, "allocated": one.peak_allocated_bytes, "reserved": one.peak_reserved_bytes}
+        {
+            "batch_size": one.batch_size,
+            "allocated": one.peak_allocated_bytes,
+            "reserved": one.peak_reserved_bytes,
+            "forward": one.forward_peak_bytes,
+            "backward": one.backward_peak_bytes,
+            "resting": one.resting_bytes,
+        }
         for one in trials
         if one.fits
     ]
@@ -143,8 +157,11 @@ def keep(folder: Path) -> None:
     for line in (folder / "llm.jsonl").read_text().splitlines():
         if "error" not in (true := json.loads(line)):
             kept[case_of(true).key] = {name: true[name] for name in (*asdict(case_of(true)), "rows", "maximum")}
-    known = [case.key for cases in SETS.values() for case in cases if case.key in kept]
-    TRUTH.write_text("".join(json.dumps(kept[key]) + "\n" for key in known))
+    ordered = [kept[case.key] for case in (*LOOKED_AT, *HELD_OUT) if case.key in kept]
+    TRUTH.write_text("".join(json.dumps(true) + "\n" for true in ordered))
+    steps = [probe_for(case_of(true)).step for true in ordered]
+    names = {name for step in steps for program in (step.first, step.later) for name in never_timed(program)}
+    UNTIMED.write_text("".join(f"{name}\n" for name in sorted(names)))
 
 
 def truth() -> list[dict[str, Any]]:
@@ -157,11 +174,23 @@ def case_of(true: dict[str, Any]) -> Case:
     return Case(**facts, sizes=tuple(true["sizes"]))
 
 
+def cases_of(name: str) -> list[Case]:
+    """The cases of a set."""
+    if name == "missing":
+        known = {case_of(true).key for true in truth()}
+        return [case for case in (*LOOKED_AT, *HELD_OUT) if case.key not in known]
+    return {"looked-at": LOOKED_AT, "held-out": HELD_OUT}[name]
+
+
 def compare(true: dict[str, Any]) -> dict[str, Any]:
-    """How far the predictions of a measured case are off, as shares; positive if they are too high."""
+    """How far the predictions of a measured case are off, as shares; positive if they are too high.
+
+    A size that is not predicted to fit has no peaks; that it was missed shows in the largest batch.
+    """
     case = case_of(true)
     said = predicted(case, [row["batch_size"] for row in true["rows"]])
-    pairs = list(zip(said["rows"], true["rows"], strict=True))
+    by_size = {row["batch_size"]: row for row in said["rows"]}
+    pairs = [(by_size[row["batch_size"]], row) for row in true["rows"] if row["batch_size"] in by_size]
     return {
         **{name: getattr(case, name) for name in ("model", "name", "seq_len", "cap_gib")},
         "held_out": case in HELD_OUT,
@@ -175,42 +204,35 @@ def compare(true: dict[str, Any]) -> dict[str, Any]:
 def report(wanted: Callable[[Case], bool]) -> None:
     """Prints how far the predictions of all measured cases are off."""
     found = [compare(true) for true in truth() if wanted(case_of(true))]
-    header = [
-        "model",
-        "recipe",
-        "tokens",
-        "set",
-        "allocated, worst",
-        "reserved, worst",
-        "under",
-        "largest batch",
-        "predicted",
-    ]
+    header = ["model", "recipe", "tokens", "set", "allocated, worst", "reserved, worst", "under"]
     rows = [
         [
-            one["model"],
-            one["name"],
-            one["seq_len"],
+            *(one[name] for name in ("model", "name", "seq_len")),
             "held out" if one["held_out"] else "looked at",
-            *(f"{100 * max(one[name], key=abs):+.3f} %" for name in ("allocated", "reserved")),
-            f"{one['cap_gib']} GiB",
-            one["largest"],
-            one["predicted"],
+            *(f"{100 * max(one[name], key=abs, default=nan):+.3f} %" for name in ("allocated", "reserved")),
+            *(f"{one['cap_gib']} GiB", one["largest"], one["predicted"]),
         ]
         for one in found
     ]
-    save("llm", table(header, rows))
+    save("llm", table([*header, "largest batch", "predicted"], rows))
+    for title, held_out in (("looked at", False), ("held out", True)):
+        summarize(title, [one for one in found if one["held_out"] is held_out])
+    if "record" in flags():
+        cases = [{name: rounded(value) for name, value in one.items()} for one in found]
+        command = "python benchmarks/llm.py --record"
+        RECORD.write_text(json.dumps({"made_with": versions(), "command": command, "cases": cases}, indent=1) + "\n")
+
+
+def summarize(title: str, found: list[dict[str, Any]]) -> None:
+    """Prints the errors of a set in a few lines."""
+    if not found:
+        return
+    print(f"{title}: {len(found)} cases")
     for name in ("allocated", "reserved"):
         errors = [abs(error) for one in found for error in one[name]]
-        print(f"{name}: median {100 * median(errors):.3f} %, worst {100 * max(errors):.3f} %, {len(errors)} peaks")
+        print(f"  {name}: median {100 * median(errors):.3f} %, worst {100 * max(errors):.3f} %, {len(errors)} peaks")
     off = [abs(one["predicted"] / one["largest"] - 1) for one in found]
-    print(f"largest batch: {sum(not one for one in off)} of {len(off)} exact, worst off by {100 * max(off):.1f} %")
-    if "record" in flags():
-        made = {
-            "made_with": versions(),
-            "cases": [{name: rounded(value) for name, value in one.items()} for one in found],
-        }
-        RECORD.write_text(json.dumps(made, indent=1) + "\n")
+    print(f"  largest batch: {off.count(0)} of {len(off)} exact, worst off by {100 * max(off):.1f} %")
 
 
 def main() -> None:
@@ -221,7 +243,7 @@ def main() -> None:
         return any(part in f"{case.model} {case.name}" for part in asked.get("only", "").split(","))
 
     if "measure" in sys.argv:
-        measure([case for case in SETS[asked.get("set", "looked-at")] if wanted(case)], Path(asked["out"]))
+        measure([case for case in cases_of(asked.get("set", "looked-at")) if wanted(case)], Path(asked["out"]))
     elif "keep" in sys.argv:
         keep(Path(asked["out"]))
         return

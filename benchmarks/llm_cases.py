@@ -17,6 +17,7 @@ FULL: dict[str, Any] = {"precision": "bf16"}
 CHECKPOINTS: dict[str, Any] = {"gradient_checkpointing": True}
 SELECTIVE: dict[str, Any] = {"gradient_checkpointing": "selective"}
 CHUNKED: dict[str, Any] = {"loss": "chunked"}
+EIGHT_BIT: dict[str, Any] = {"optimizer": "adamw8bit"}
 ON_ATTENTION: dict[str, Any] = {"lora_targets": "attention"}
 
 
@@ -100,4 +101,37 @@ LOOKED_AT = [
     Case("DPO", "qwen2.5-0.5b", 1024, {**BF16, "task": "dpo"}, 44),
     Case("DPO, LoRA, checkpointing", "llama-3.2-3b", 1024, {**LORA, **CHECKPOINTS, "task": "dpo"}, 44),
 ]
-HELD_OUT: list[Case] = []
+HELD_OUT = [
+    Case("full bf16", "olmo-2-1b", 1024, BF16, 22, (1, 2)),
+    Case("full bf16, 8-bit AdamW, checkpointing", "gemma-3-1b", 2048, {**BF16, **CHECKPOINTS, **EIGHT_BIT}, 22, (1, 2)),
+    Case("full bf16, 8-bit AdamW", "phi-2", 1024, {**BF16, **EIGHT_BIT}, 44, (1, 2)),
+    Case(
+        "full bf16, Lion, selective checkpointing",
+        "smollm3-3b",
+        2048,
+        {**BF16, **SELECTIVE, "optimizer": "lion"},
+        44,
+        (1, 2),
+    ),
+    Case("full mixed fp16, fused AdamW", "pythia-1.4b", 1024, {"precision": "fp16", "fused": True}, 44, (1, 2)),
+    Case("full bf16, 4 batches a step", "r1-distill-qwen-1.5b", 512, {**BF16, "accumulate": 4}, 22, (1, 2)),
+    Case("full bf16, eager attention", "smollm2-360m", 1024, {**BF16, "attention": "eager"}, 22, (1, 2)),
+    Case("full bf16, expandable segments", "qwen3-0.6b", 1024, {**BF16, "allocator": "expandable"}, 22, (1, 2)),
+    Case("LoRA, chunked loss, checkpointing", "gemma-3-1b", 16384, {**LORA, **CHECKPOINTS, **CHUNKED}, 22, (1,)),
+    Case("rsLoRA", "phi-3-mini", 2048, {**LORA, "lora_variant": "rslora"}, 44, (1, 2)),
+    Case("LoRA, checkpointing", "gemma-2-9b", 1024, {**LORA, **CHECKPOINTS}, 44, (1, 2)),
+    Case(
+        "MoE, LoRA, chunked loss, checkpointing",
+        "deepseek-v2-lite",
+        4096,
+        {**LORA, **CHECKPOINTS, **CHUNKED},
+        44,
+        (1, 2),
+    ),
+    Case("QLoRA, checkpointing", "olmo-2-7b", 2048, {**QLORA, **CHECKPOINTS}, 22, (1, 2)),
+    Case("QLoRA with DoRA", "qwen2.5-1.5b", 512, {**QLORA, "lora_variant": "dora"}, 22, (1, 2)),
+    Case("LoRA over int8, checkpointing", "qwen2.5-3b", 1024, {**LORA, **CHECKPOINTS, "weights": "int8"}, 22, (1, 2)),
+    Case("SFT, LoRA, chunked loss", "qwen3-4b", 2048, {**LORA, **CHUNKED, "task": "sft"}, 44, (1, 2)),
+    Case("reward model, LoRA", "llama-3.2-3b", 512, {**LORA, "task": "reward"}, 22, (1, 2)),
+    Case("DPO, QLoRA", "qwen3-1.7b", 512, {**QLORA, "task": "dpo"}, 22, (1, 2)),
+]

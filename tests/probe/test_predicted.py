@@ -336,6 +336,14 @@ def test_intervals_are_narrower_on_the_gpu_that_predictions_were_held_against():
     assert wider(elsewhere, measured)
 
 
+def test_outputs_that_the_loop_keeps_do_not_rest_between_trials():
+    kept, dropped = (
+        probe_of(tiny(), mm.Recipe(keep_outputs=keep)).try_from_start(100_000).resting_bytes for keep in (True, False)
+    )
+
+    assert kept == dropped
+
+
 @pytest.mark.parametrize(
     ("something", "named"),
     [

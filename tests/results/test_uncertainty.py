@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorymark.catalog import all_gpus, find_gpu
-from memorymark.prediction.timing.known import known_operations, unknown_operations
+from memorymark.prediction.timing.known import known_operations, split_unknown, untimed_operations
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.question.recipe import Recipe
 from memorymark.results import uncertainty
@@ -29,10 +29,11 @@ TRIAL = Trial(
 )
 
 
-def trial_intervals(trial, gpu, *, certain, capacity_bytes=None):
+def trial_intervals(trial, gpu, *, certain, timed=None, capacity_bytes=None):
     """The intervals of a trial within this memory, or within all that the GPU has."""
     capacity = gpu.usable_bytes if capacity_bytes is None else capacity_bytes
-    return uncertainty.trial_intervals(trial, gpu, certain=certain, capacity_bytes=capacity)
+    timed = certain if timed is None else timed
+    return uncertainty.trial_intervals(trial, gpu, certain=certain, timed=timed, capacity_bytes=capacity)
 
 
 @pytest.mark.parametrize("certain", [True, False])
@@ -101,6 +102,13 @@ def test_intervals_are_wider_where_operations_are_unknown():
         assert_wider(trial_intervals(TRIAL, gpu, certain=False), trial_intervals(TRIAL, gpu, certain=True))
 
 
+def test_where_only_time_was_never_measured_only_its_intervals_are_wider():
+    untimed, usual = (trial_intervals(TRIAL, H200, certain=True, timed=timed) for timed in (False, True))
+    of_time = {"step_seconds", "samples_per_second"}
+    assert_wider({name: untimed[name] for name in of_time}, {name: usual[name] for name in of_time})
+    assert all(untimed[name] == usual[name] for name in usual.keys() - of_time)
+
+
 def test_intervals_are_wider_for_a_gpu_that_nobody_measured():
     elsewhere = replace(H200, id="another")
     assert_wider(trial_intervals(TRIAL, elsewhere, certain=True), trial_intervals(TRIAL, H200, certain=True))
@@ -160,17 +168,26 @@ def test_operations_that_nobody_measured_are_named_once_and_in_order():
     names = ["aten.zeta.default", "aten.mm.default", "aten.made_up.default", "aten.view.default", "aten.zeta.default"]
     step = program(("forward", [launching(name) for name in names]), ("backward", [operation("phase end")]))
     assert {"aten.mm.default"} <= known_operations()
-    assert unknown_operations(step) == ("aten.made_up.default", "aten.zeta.default")
+    assert split_unknown(step) == (("aten.made_up.default", "aten.zeta.default"), ())
+
+
+def test_operations_that_were_measured_but_not_timed_are_told_from_those_that_nobody_measured():
+    untimed = "memorymark.dequantize_4bit.default"
+    assert untimed in untimed_operations()
+    assert not untimed_operations() & known_operations()
+    calls = [operation(name, [tensor(4, 8)], [tensor(4, 8)]) for name in (untimed, "aten.made_up.default")]
+    step = program(("forward", calls), ("backward", [operation("phase end")]))
+    assert split_unknown(step) == (("aten.made_up.default",), (untimed,))
 
 
 def test_operations_that_work_element_by_element_are_all_as_certain():
-    names = ["aten.eq.Tensor", "aten.logical_xor.default", "aten.sort.default"]
+    names = ["aten.eq.Tensor", "aten.logical_xor.default", "aten.kthvalue.default"]
     assert not {*names} & known_operations()
     calls = [operation(name, [tensor(4, 8)], [tensor(4, 8)]) for name in names]
     step = program(("forward", calls), ("backward", [operation("phase end")]))
-    assert unknown_operations(step) == ("aten.sort.default",)
+    assert split_unknown(step) == (("aten.kthvalue.default",), ())
 
 
 @pytest.mark.parametrize("recipe", [Recipe(), Recipe(precision="bf16"), Recipe(optimizer="sgd"), Recipe(fused=True)])
 def test_the_operations_of_an_ordinary_model_are_all_known(recipe):
-    assert unknown_operations(trace_training(tiny(), recipe, (9, 0)).later) == ()
+    assert split_unknown(trace_training(tiny(), recipe, (9, 0)).later) == ((), ())

@@ -47,7 +47,7 @@ def analysis(
             step_seconds_spread=0.01 if source == "measured" else None,
         )
         if source == "predicted":
-            about = trial_intervals(trial, entry, certain=not unknown, capacity_bytes=capacity)
+            about = trial_intervals(trial, entry, certain=not unknown, timed=not unknown, capacity_bytes=capacity)
             trial = replace(trial, intervals=about)
         trials.append(trial)
     return Analysis(

@@ -87,13 +87,13 @@ def test_selective_checkpointing_is_between_none_and_full_in_memory_and_time():
     assert none.step_seconds < selective.step_seconds < full.step_seconds
 
 
-def test_what_was_never_run_on_a_gpu_has_a_wider_interval():
-    usual, unchecked = (predicted(DECODER, recipe(kind)) for kind in ("full", "selective"))
+def test_what_was_never_timed_on_a_gpu_has_a_wider_interval_of_its_time():
+    usual, untimed = (predicted(DECODER, recipe(kind)) for kind in ("full", "selective"))
 
-    assert (usual.info.unchecked_options, unchecked.info.unchecked_options) == ((), ("gradient_checkpointing",))
+    assert (usual.info.untimed_options, untimed.info.untimed_options) == ((), ("gradient_checkpointing",))
     widths = []
-    for probe in (usual, unchecked):
+    for probe in (usual, untimed):
         trial = probe.measure(4)
-        low, high = trial.intervals["peak_allocated_bytes"]
-        widths.append((high - low) / trial.peak_allocated_bytes)
-    assert widths[1] == pytest.approx(UNKNOWN_OPERATIONS * widths[0])
+        (low, high), (shortest, longest) = trial.intervals["peak_allocated_bytes"], trial.intervals["step_seconds"]
+        widths.append(((high - low) / trial.peak_allocated_bytes, longest / shortest))
+    assert widths[1] == pytest.approx((widths[0][0], widths[0][1] ** UNKNOWN_OPERATIONS))

@@ -112,8 +112,10 @@ def test_what_is_kept_for_the_backward_pass_is_predicted_as_it_is_measured(task,
     assert real.breakdown.weights_bytes == pytest.approx(expected.breakdown.weights_bytes, rel=1e-3)
 
 
-def test_the_steps_of_trainers_have_wider_intervals():
-    assert predicted(workload_of(DPO), mm.Recipe()).info.unchecked_options == ("task",)
+def test_the_steps_of_trainers_were_measured_but_not_timed():
+    info = predicted(workload_of(DPO), mm.Recipe()).info
+    assert info.untimed_options == ("task",)
+    assert (info.certain, info.timed) == (True, False)
 
 
 def test_a_reference_needs_a_task_that_compares():

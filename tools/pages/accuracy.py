@@ -145,7 +145,11 @@ def published() -> str:
 
 def made_with() -> str:
     """When and with which versions the predictions were made."""
-    record = read("h200_predicted.json")
+    return signature(read("h200_predicted.json"))
+
+
+def signature(record: dict[str, Any]) -> str:
+    """What recorded predictions were made with, and how."""
     made = record["made_with"]
     return paragraph(
         f"*Predicted with memorymark {made['memorymark']}, torch {made['torch']}, transformers {made['transformers']},",

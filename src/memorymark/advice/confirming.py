@@ -79,6 +79,8 @@ class Confirming:
                 probe.info,
                 unknown_operations=before.unknown_operations,
                 unchecked_options=before.unchecked_options,
+                untimed_operations=before.untimed_operations,
+                untimed_options=before.untimed_options,
             )
             trial = self._inquiry.measured(probe, batch_size)
             if trial.fits:

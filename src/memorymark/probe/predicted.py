@@ -17,7 +17,7 @@ from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, 
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
 from memorymark.prediction.timing import recurrent as recurrent_time
-from memorymark.prediction.timing.known import unknown_operations
+from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import MODEL_RETURNS
@@ -25,7 +25,7 @@ from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
-from memorymark.results.uncertainty import Interval, trial_intervals, unchecked_options
+from memorymark.results.uncertainty import Interval, trial_intervals, unchecked_options, untimed_options
 from memorymark.units import format_bytes
 
 STEPS = 2
@@ -60,7 +60,7 @@ class PredictedProbe:
         self._capped = self._capacity_bytes < gpu.usable_bytes
         batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
-        self._unknown = unknown_operations(step.later)
+        unknown, untimed = split_unknown(step.later)
         self._tried: dict[int, Trial] = {}
         self.info = ProbeInfo(
             device_kind="cuda",
@@ -70,8 +70,10 @@ class PredictedProbe:
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
             source="predicted",
-            unknown_operations=self._unknown,
-            unchecked_options=unchecked_options(recipe, step.facts.trainer),
+            unknown_operations=unknown,
+            unchecked_options=unchecked_options(recipe),
+            untimed_operations=untimed,
+            untimed_options=untimed_options(recipe, step.facts.trainer),
             **asdict(step.facts),
         )
 
@@ -120,8 +122,8 @@ class PredictedProbe:
             samples_per_second=samples / seconds,
         )
         # With expandable segments the last page may reach beyond a cap.
-        certain, capacity = self.info.certain, max(self._capacity_bytes, trial.peak_reserved_bytes)
-        intervals = trial_intervals(trial, self._gpu, certain=certain, capacity_bytes=capacity)
+        info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
+        intervals = trial_intervals(trial, self._gpu, certain=info.certain, timed=info.timed, capacity_bytes=capacity)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
     def _with_worst_routing(
@@ -198,6 +200,7 @@ class PredictedProbe:
             failure = _out_of_memory(error)
         allocator = memory.allocator
         allocated = max(allocator.peak_allocated_bytes, *peaks.values(), 0)
+        memory.drop_outputs()
         return Trial(
             batch_size=batch_size,
             fits=failure is None,

@@ -23,6 +23,10 @@ UNCHECKED = (
     "Less certain than usual: parts of this training were never checked on a GPU (unknown_operations, "
     "unchecked_options in the JSON). Measure on the GPU before you rely on the numbers."
 )
+UNTIMED = (
+    "Speed is less certain than usual: parts of this training were never timed on a GPU (untimed_operations, "
+    "untimed_options in the JSON); their memory was checked."
+)
 COMPARED = "max is the largest batch that trains, use the one worth using; "
 PER_MILLION, PER_RUN = "$/million is for a million samples at it.", "the whole run is at that one."
 # At most this many GPUs are named if several are within the uncertainty.
@@ -90,11 +94,11 @@ def _one_of(candidates: list[Contender]) -> str:
 
 def comparison_notes(result: Comparison) -> list[str]:
     """Returns what a reader of a comparison should know."""
-    certain = result.info is None or result.info.certain
+    certain, timed = (result.info.certain, result.info.timed) if result.info else (True, True)
     tight = [a for a in result.analyses.values() if a.recommended is None]
     none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
     cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
-    return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain), SYNTHETIC]
+    return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain, timed=timed), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
@@ -336,21 +340,23 @@ def prediction_notes(info: ProbeInfo) -> list[str]:
     """Says how far to trust predicted numbers."""
     if info.source != "predicted":
         return []
-    return _predicted_notes(info.gpu, certain=info.certain)
+    return _predicted_notes(info.gpu, certain=info.certain, timed=info.timed)
 
 
-def _predicted_notes(gpu: GpuEntry | None, *, certain: bool) -> list[str]:
+def _predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> list[str]:
     """Says how far to trust predictions for one GPU, or for all if ``None``."""
-    notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain)} (docs/benchmarks.md)."]
+    notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain, timed=timed)} (docs/benchmarks.md)."]
     if not certain:
         notes.append(UNCHECKED)
+    elif not timed:
+        notes.append(UNTIMED)
     return notes
 
 
-def _off_by(gpu: GpuEntry | None, *, certain: bool) -> str:
+def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> str:
     allocated, reserved = (100 * error * doubt(gpu, certain=certain) for error in (ALLOCATED_ERROR, RESERVED_ERROR))
     memory = f"allocated memory may be off by {allocated:g} %, reserved memory by {reserved:g} %"
-    fastest, slowest = time_factors(gpu, certain=certain)
+    fastest, slowest = time_factors(gpu, timed=timed)
     speed = f"; the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
     if gpu is None:
         return f"{memory}{speed}, and less on an H200, where predictions were checked"

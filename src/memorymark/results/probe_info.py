@@ -32,7 +32,8 @@ class ProbeInfo(Record):
     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-    step that were never measured, ``unchecked_options`` are options of it whose prediction no GPU has confirmed.
+    step that were never measured, ``unchecked_options`` options of it whose prediction no GPU has confirmed.
+    ``untimed_operations`` and ``untimed_options`` are those of which only the memory was measured.
     """
 
     device_kind: str
@@ -46,6 +47,8 @@ class ProbeInfo(Record):
     source: Source = "measured"
     unknown_operations: tuple[str, ...] = ()
     unchecked_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    untimed_operations: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    untimed_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
     experts: int = field(default=0, metadata=ADDED_LATER)
     experts_dtype: str = field(default="", metadata=ADDED_LATER)
@@ -67,8 +70,13 @@ class ProbeInfo(Record):
 
     @property
     def certain(self) -> bool:
-        """Whether everything about a predicted step was checked on a GPU."""
+        """Whether the memory of everything in a predicted step was checked on a GPU."""
         return not (self.unknown_operations or self.unchecked_options)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time of everything in a predicted step was checked on a GPU."""
+        return self.certain and not (self.untimed_operations or self.untimed_options)
 
     @property
     def target_bytes(self) -> int:

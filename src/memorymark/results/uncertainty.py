@@ -6,6 +6,7 @@ up; the error of times leaves room for other hosts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, floor, inf
 
 from memorymark.catalog import GpuEntry
@@ -23,23 +24,34 @@ SPEEDUP_ERROR = 0.30
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
-# Values of options that only runs on a CPU have confirmed, by their names.
-UNCHECKED = {"gradient_checkpointing": ("selective",), "attention": ("flash",)}
+# Values of options, by their names, that were never run on a GPU, and those whose steps were measured but not timed.
+UNCHECKED = {"attention": ("flash",)}
+UNTIMED = {"gradient_checkpointing": ("selective",)}
 
 Interval = tuple[float, float]
 
 
-def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
-    """Returns the options whose prediction was never compared with a GPU's measurements.
+def unchecked_options(recipe: Recipe) -> tuple[str, ...]:
+    """Returns the options whose prediction was never compared with a GPU's measurements."""
+    return _named(UNCHECKED, recipe)
 
-    No step of a trainer of TRL was.
+
+def untimed_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
+    """Returns those of which only the memory was. No step of a trainer of TRL was timed."""
+    return (*(("task",) if trainer else ()), *_named(UNTIMED, recipe))
+
+
+def _named(values_of: Mapping[str, tuple[str, ...]], recipe: Recipe) -> tuple[str, ...]:
+    return tuple(name for name, values in values_of.items() if getattr(recipe, name) in values)
+
+
+def trial_intervals(
+    trial: Trial, gpu: GpuEntry, *, certain: bool, timed: bool, capacity_bytes: int
+) -> dict[str, Interval]:
+    """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity.
+
+    ``certain`` says that the memory of all its operations was measured, ``timed`` that their time was.
     """
-    of_recipe = tuple(name for name, values in UNCHECKED.items() if getattr(recipe, name) in values)
-    return ("task", *of_recipe) if trainer else of_recipe
-
-
-def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_bytes: int) -> dict[str, Interval]:
-    """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity."""
     factor = doubt(gpu, certain=certain)
     allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
     least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor, capacity_bytes)
@@ -51,15 +63,15 @@ def trial_intervals(trial: Trial, gpu: GpuEntry, *, certain: bool, capacity_byte
         "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
-        fastest, slowest = (trial.step_seconds * times for times in time_factors(gpu, certain=certain))
+        fastest, slowest = (trial.step_seconds * times for times in time_factors(gpu, timed=timed))
         samples = trial.samples_per_second * trial.step_seconds
         intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
     return intervals
 
 
-def speedup_interval(speedup: float, gpu: GpuEntry | None, *, certain: bool) -> Interval:
+def speedup_interval(speedup: float, gpu: GpuEntry | None, *, timed: bool) -> Interval:
     """Returns the interval of the ratio of two predicted speeds."""
-    factor = doubt(gpu, certain=certain)
+    factor = doubt(gpu, certain=timed)
     return speedup * (1 - SPEEDUP_ERROR) ** factor, speedup * (1 + SPEEDUP_ERROR) ** factor
 
 
@@ -75,12 +87,12 @@ def maximum_interval(
     return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
 
 
-def time_factors(gpu: GpuEntry | None, *, certain: bool) -> Interval:
+def time_factors(gpu: GpuEntry | None, *, timed: bool) -> Interval:
     """Returns the factors from a predicted time to the shortest and the longest that it may be.
 
     Doubts are exponents, so that the shortest time never becomes zero.
     """
-    factor = doubt(gpu, certain=certain)
+    factor = doubt(gpu, certain=timed)
     return (1 - TIME_ERROR) ** factor, (1 + TIME_ERROR) ** factor
 
 

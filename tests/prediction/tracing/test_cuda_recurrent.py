@@ -8,7 +8,7 @@ from memorymark.errors import CannotPredictError
 from memorymark.prediction.memory.allocator import CachingAllocator
 from memorymark.prediction.memory.scratch import scratch_of
 from memorymark.prediction.memory.simulate import Memory
-from memorymark.prediction.timing.known import unknown_operations
+from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.tracing.cuda_choices import cuda_choices
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.prediction.tracing.program import Growth, Program
@@ -176,7 +176,7 @@ def test_whole_steps_are_traced_and_their_operations_are_known(kind, recipe):
     later = step(Tagger(kind(8, 16, num_layers=2, dropout=0.1, batch_first=True)), **recipe).later
     ran = {growth.operation.name for growth in later.operations}
     assert {FORWARD, BACKWARD} <= ran
-    assert unknown_operations(later) == ()
+    assert split_unknown(later) == ((), ())
 
 
 def test_each_parameter_is_updated_wherever_it_lies():

@@ -1023,7 +1023,8 @@ export interface components {
          *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
          *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
          *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-         *     step that were never measured, ``unchecked_options`` are options of it whose prediction no GPU has confirmed.
+         *     step that were never measured, ``unchecked_options`` options of it whose prediction no GPU has confirmed.
+         *     ``untimed_operations`` and ``untimed_options`` are those of which only the memory was measured.
          */
         ProbeInfo: {
             /** Device Kind */
@@ -1060,6 +1061,16 @@ export interface components {
              * @default []
              */
             unchecked_options: string[];
+            /**
+             * Untimed Operations
+             * @default []
+             */
+            untimed_operations: string[];
+            /**
+             * Untimed Options
+             * @default []
+             */
+            untimed_options: string[];
             /**
              * Weights Dtype
              * @default

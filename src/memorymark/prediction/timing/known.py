@@ -1,4 +1,7 @@
-"""The operations that the prediction was validated on: those of the workloads measured on a GPU."""
+"""The operations that the prediction was validated on: those of the workloads measured on a GPU.
+
+Of most, memory and time were compared; of those in ``untimed_operations.txt`` only the memory.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import torch
 from memorymark.prediction.timing.roofline import launches
 from memorymark.prediction.tracing.program import Program
 
-KNOWN = Path(__file__).parent / "known_operations.txt"
+KNOWN, UNTIMED = (Path(__file__).parent / f"{which}_operations.txt" for which in ("known", "untimed"))
 
 
 @cache
@@ -19,10 +22,22 @@ def known_operations() -> frozenset[str]:
     return frozenset(KNOWN.read_text(encoding="utf-8").split())
 
 
-def unknown_operations(program: Program) -> tuple[str, ...]:
-    """Returns the operations of a step that run a kernel and were never measured, nor any similar ones."""
+@cache
+def untimed_operations() -> frozenset[str]:
+    """Returns the names of operations of which only the memory was."""
+    return frozenset(UNTIMED.read_text(encoding="utf-8").split())
+
+
+def never_timed(program: Program) -> tuple[str, ...]:
+    """Returns the operations of a step that run a kernel and were never timed, nor any similar ones."""
     names = {growth.operation.name for growth in program.operations if launches(growth.operation)}
     return tuple(sorted(name for name in names - known_operations() if not _works_by_element(name)))
+
+
+def split_unknown(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the operations of a step that were never measured at all, and those of which only the memory was."""
+    names, measured = never_timed(program), untimed_operations()
+    return tuple(name for name in names if name not in measured), tuple(name for name in names if name in measured)
 
 
 @cache
