@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 import memorymark as mm
 from memorymark.models.workloads import workload_of
-from memorymark.question.recipe import Optimizer
+from memorymark.question.recipe_choices import Optimizer
 from memorymark.results.code import Plan, code_for
 from memorymark.results.probe_info import ProbeInfo
 

@@ -38,7 +38,8 @@ class GpuEntry(Document):
 
     ``memory_bytes`` is the total that the driver reports, ``torch_memory_bytes`` what torch sees of it,
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
-    datasheet, without sparsity, in operations and bytes per second; ``prices`` are oldest first.
+    datasheet, without sparsity, in operations and bytes per second, except ``host_link_bytes_per_second``: what copies
+    from and to pinned memory of the host reach. ``prices`` are oldest first.
     """
 
     id: str
@@ -53,6 +54,7 @@ class GpuEntry(Document):
     tf32_flops: float = field(metadata=LEFT_OUT)
     half_flops: float = field(metadata=LEFT_OUT)
     bytes_per_second: float = field(metadata=LEFT_OUT)
+    host_link_bytes_per_second: float = field(metadata=LEFT_OUT)
     prices: tuple[Price, ...]
 
     @property
@@ -108,6 +110,7 @@ def all_gpus() -> tuple[GpuEntry, ...]:
             tf32_flops=facts["tf32_tflops"] * TERA,
             half_flops=facts["half_tflops"] * TERA,
             bytes_per_second=facts["bandwidth_gb_per_second"] * GIGA,
+            host_link_bytes_per_second=facts["host_link_gb_per_second"] * GIGA,
             prices=tuple(prices.get(facts["id"], ())),
         )
         for facts in json.loads((folder / "gpus.json").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from memorymark.question.recipe import AllocatorKind as AllocatorKind
+from memorymark.question.recipe_choices import AllocatorKind as AllocatorKind
 
 # torch reads the first of these that is set.
 ALLOCATOR_SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")

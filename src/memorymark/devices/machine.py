@@ -15,6 +15,7 @@ from typing import Any
 from memorymark.catalog import match_gpu
 from memorymark.devices import nvml
 from memorymark.documents import Document
+from memorymark.units import KIB
 from memorymark.version import __version__
 
 
@@ -80,6 +81,17 @@ def host_memory_bytes() -> int:
         with suppress(OSError, ValueError):  # not there, or "max"
             has = min(has, int(Path(file).read_text(encoding="ascii")))
     return has
+
+
+def available_host_bytes() -> int:
+    """Returns how much of the host's memory, or of the container's, programs can still take."""
+    free = host_memory_bytes()
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = min(free, int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * KIB)
+    with suppress(OSError, ValueError):
+        free = min(free, host_memory_bytes() - int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")))
+    return max(free, 0)
 
 
 def lacks_accelerator() -> bool:

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from memorymark.devices.allocations import Phase, Trace
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.base import MemoryReading
+from memorymark.devices.host_memory import HostStorages
 from memorymark.devices.storages import StorageNumbers, dense_parts
 from memorymark.errors import UsageError
 from memorymark.messages import Message
@@ -28,7 +29,8 @@ LIFT_FRESH = torch.ops.aten.lift_fresh.default
 class TensorTracker(TorchDispatchMode):
     """Counts the bytes of every storage an operation makes, until that storage is freed.
 
-    Storages from before, such as a data set that a batch is a view of, count only if they are adopted.
+    Storages from before, such as a data set that a batch is a view of, count only if they are adopted. Those that stand
+    for memory of the host do not count.
     """
 
     def __init__(self, device_type: str) -> None:
@@ -40,12 +42,16 @@ class TensorTracker(TorchDispatchMode):
         self.alive: dict[Hashable, int] = {}
         self.trace: Trace | None = None
         self._numbers = StorageNumbers(self._forget)
+        self._on_host = HostStorages()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation and counts what it made."""
         result = func(*args, **(kwargs or {}))
+        on_host = self._on_host.takes(func, (args, kwargs))
         for storage in self._storages(result):
-            if _gives_new_tensors(func) or self.serial_of(storage) is not None:  # a known storage may have been resized
+            if on_host:
+                self._on_host.add(storage)
+            elif _gives_new_tensors(func) or self.serial_of(storage) is not None:  # a known one may have been resized
                 self._count(storage)
         return result
 

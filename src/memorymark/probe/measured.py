@@ -15,6 +15,7 @@ from memorymark.catalog import match_gpu
 from memorymark.devices import Device
 from memorymark.devices.allocations import Owner, Phase, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
+from memorymark.devices.host_memory import HostMeter
 from memorymark.devices.segments import Segment
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.messages import Message, as_message
@@ -62,6 +63,8 @@ class MeasuredProbe:
         if recipe.compile:
             dropped = without("compile", usual=False)
             self._require_cuda(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+        self._host = HostMeter.of_this_machine()
+        self._require_own_memory()
         device.use_allocator(allocator)
         device.start_over()  # free what another probe in this process left behind
         self._stack = ExitStack()
@@ -100,6 +103,18 @@ class MeasuredProbe:
                 hint=Message("use a CUDA GPU, or {instead}", instead=as_message(instead)),
                 code="not_applicable",
                 **about,
+            )
+
+    def _require_own_memory(self) -> None:
+        """Refuses to offload from a device that shares the host's memory."""
+        if self._recipe.offload != "none" and self._device.kind == "mps":
+            raise UsageError(
+                f"the {self._device.name} shares the host's memory, so nothing can be offloaded",
+                hint=Message("drop {offload}"),
+                code="not_applicable",
+                field="offload",
+                given=self._recipe.offload,
+                proposals=[without("offload", usual="none")],
             )
 
     def feed(self, workload: Workload) -> None:
@@ -221,7 +236,14 @@ class MeasuredProbe:
         try:
             with device.counting():
                 built = model() if model is not None else None
-                step = TrainingStep(workload, self._recipe, device.torch_device, model=built, arrived=device.arrived)
+                step = TrainingStep(
+                    workload,
+                    self._recipe,
+                    device.torch_device,
+                    model=built,
+                    arrived=device.arrived,
+                    host=self._host,
+                )
                 device.adopt((*step.weights(), *step.optimizer_state()))
                 return step
         except Exception as error:
@@ -242,6 +264,7 @@ class MeasuredProbe:
 
     def _run(self, batch_size: int, steps: int, *, in_full: bool) -> Trial:
         self._device.reset()
+        self._host.reset_peak()
         layout = self._device.layout() if self._recording else None
         meter = _PeakMeter(self._device)
         failure: Failure | None = None
@@ -263,7 +286,11 @@ class MeasuredProbe:
             if failure is None:
                 raise
         # Outside the except clause: the exception's frames hold the step's tensors and must be gone before the cleanup.
-        trial = replace(meter.trial(batch_size, failure), tokens_per_sample=self.info.tokens_per_sample)
+        trial = replace(
+            meter.trial(batch_size, failure),
+            peak_host_bytes=self._host.peak_bytes,
+            tokens_per_sample=self.info.tokens_per_sample,
+        )
         if failure is not None:
             self._clean_up()
             return trial

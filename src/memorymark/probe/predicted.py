@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable
 from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import Trace, peak_breakdown
+from memorymark.devices.allocations import Phase, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
@@ -17,10 +17,11 @@ from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, 
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
 from memorymark.prediction.timing import recurrent as recurrent_time
+from memorymark.prediction.timing.host_link import HostWork
 from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
 from memorymark.prediction.tracing.fake_step import TracedStep
-from memorymark.prediction.tracing.operation import MODEL_RETURNS
+from memorymark.prediction.tracing.operation import COPIES, MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
@@ -32,8 +33,8 @@ STEPS = 2
 # How many batches of an accumulating step are simulated; by then the memory's fragmentation is clear.
 SIMULATED_BATCHES = 4
 FIRST_GUESS = 8
-Resting = tuple[list[Segment], set[int]]
-"""The segments that an earlier step left, and the storages in them."""
+Resting = tuple[list[Segment], set[int], dict[int, int]]
+"""The segments that an earlier step left, the storages in them, and those on the host with their bytes."""
 
 
 class PredictedProbe:
@@ -176,7 +177,7 @@ class PredictedProbe:
             return None
         memory.drop_outputs()  # trials begin with the loop
         memory.allocator.empty_cache()
-        return memory.allocator.layout(), set(memory.blocks)
+        return memory.allocator.layout(), set(memory.blocks), memory.host.sizes
 
     def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
         """Simulates steps from the memory layout that an earlier one left, or from the first step."""
@@ -190,7 +191,9 @@ class PredictedProbe:
                 memory.hold(self._step.weights.items())
                 programs.insert(0, self._first)
             else:
-                memory.found(*resting)
+                segments, held, on_host = resting
+                memory.found(segments, held)
+                memory.host.found(on_host)
             for program in programs:
                 retries = memory.allocator.retries
                 for phase, peak in memory.run(program, batch_size, self._scratch):
@@ -214,6 +217,7 @@ class PredictedProbe:
             device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
             allocator_retries=allocator.retries - retries,
             failure=failure,
+            peak_host_bytes=memory.host.peak_bytes,
             tokens_per_sample=self.info.tokens_per_sample,
         )
 
@@ -243,7 +247,7 @@ class PredictedProbe:
             ("output", number): size
             for growth in program.operations
             for number, size in growth.made_at(batch_size)
-            if number in kept
+            if number in kept and not growth.operation.on_host
         }
         trace = Trace(before=dict(outputs))
         for lasting in (self._step.weights, self._step.optimizer_state):
@@ -257,7 +261,7 @@ class PredictedProbe:
                 trace.events += [(key, -size) for key, size in outputs.items()]
                 returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
                 outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
-            for number, size in growth.made_at(batch_size):
+            for number, size in () if growth.operation.on_host else growth.made_at(batch_size):
                 alive[number] = size
                 trace.events.append((number, size))
             if peak := self._scratch(growth, batch_size).peak_bytes:
@@ -266,30 +270,43 @@ class PredictedProbe:
         return trace
 
     @cached_property
-    def _kernels(self) -> list[tuple[Growth, int]]:
-        """Returns the kinds of operations of a step and how often each occurs."""
-        counts: dict[tuple[object, ...], tuple[Growth, int]] = {}
-        for _, growth, times in self._step.later.counted(self._recipe.accumulation_steps):
+    def _kernels(self) -> list[tuple[Phase, Growth, int]]:
+        """Returns the kinds of operations in each phase of a step and how often each occurs."""
+        counts: dict[tuple[object, ...], tuple[Phase, Growth, int]] = {}
+        for phase, growth, times in self._step.later.counted(self._recipe.accumulation_steps):
             op = growth.operation
             if launches(op):
                 inputs = tuple((t.shape, t.dtype, t.contiguous, t.channels_last) for t in op.inputs)
-                key = (op.name, inputs, tuple(t.shape for t in growth.larger.inputs), op.arguments, growth.repeats)
-                counts[key] = (growth, counts.get(key, (growth, 0))[1] + times)
+                grown = tuple(t.shape for t in growth.larger.inputs)
+                key = (phase, op.name, inputs, grown, op.arguments, growth.repeats)
+                counts[key] = (phase, growth, counts.get(key, (phase, growth, 0))[2] + times)
         return list(counts.values())
 
+    @cached_property
+    def _copies(self) -> list[tuple[Phase, Growth, int]]:
+        """Returns the operations of a step that copy between device and host, or run on the host."""
+        counted = self._step.later.counted(self._recipe.accumulation_steps)
+        return [one for one in counted if one[1].operation.on_host or one[1].operation.base_name in COPIES]
+
     def _seconds(self, batch_size: int, peak_bytes: int) -> float:
-        device = sum(
-            count
-            * growth.times(batch_size)
-            * device_seconds(growth.at(batch_size), self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
-            for growth, count in self._kernels
-        )
-        recurrent = (
-            count * recurrent_time.host_seconds(growth.at(batch_size), self._gpu)
-            for growth, count in self._kernels
-            if growth.operation.name in RECURRENT
-        )
-        return step_seconds(device, self._host_seconds(batch_size) + sum(recurrent))
+        device: Counter[Phase] = Counter()
+        recurrent = 0.0
+        for phase, growth, count in self._kernels:
+            operation = growth.at(batch_size)
+            seconds = device_seconds(operation, self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
+            device[phase] += count * growth.times(batch_size) * seconds  # type: ignore[assignment]
+            if operation.name in RECURRENT:
+                recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
+        host = self._host_work(batch_size)
+        in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in {*device, *host})
+        return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)
+
+    def _host_work(self, batch_size: int) -> dict[Phase, HostWork]:
+        """Returns the copies and the work on the host in each phase of a step."""
+        phases: dict[Phase, HostWork] = defaultdict(HostWork)
+        for phase, growth, times in self._copies:
+            phases[phase].add(growth.at(batch_size), times * growth.times(batch_size))
+        return phases
 
     def _host_seconds(self, batch_size: int) -> float:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0

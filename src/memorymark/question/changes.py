@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Optimizer, Recipe
+from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Recipe
+from memorymark.question.recipe_choices import Optimizer
 from memorymark.question.request import Request
 
 # Changes that run only where bitsandbytes is installed.

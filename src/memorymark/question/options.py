@@ -43,9 +43,10 @@ class Option:
 
     ``help`` explains it, ``title`` is its label in a form, ``labels`` are those of its choices. ``minimum`` and
     ``maximum`` are inclusive bounds, ``above`` and ``below`` exclusive ones. ``sample_units`` are the units of the
-    samples that it applies to, ``needs`` the values of other options that it requires; ``measured_only`` says that it
-    cannot be predicted. ``rare`` options come last in a form. ``flags`` are its flags on the command line, if they
-    differ from the name; ``alone`` is the value that the flag without one stands for, which ``True`` means too.
+    samples that it applies to, ``needs`` the values of other options that it requires, ``choice_needs`` those that
+    single choices require; ``measured_only`` says that it cannot be predicted. ``rare`` options come last in a form.
+    ``flags`` are its flags on the command line, if they differ from the name; ``alone`` is the value that the flag
+    without one stands for, which ``True`` means too.
     ``stored`` converts what callers write to the field's value, ``told`` converts it back.
     ``words`` describes a value that is not the default.
     """
@@ -72,6 +73,7 @@ class Option:
     alone: str = ""
     sample_units: tuple[str, ...] = ()
     needs: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    choice_needs: Mapping[str, Mapping[str, tuple[Any, ...]]] = dataclasses.field(default_factory=dict)
     measured_only: bool = False
     rare: bool = False
     over_http_as: str = ""
@@ -236,10 +238,11 @@ def settle_options(owner: Any) -> None:
     for one, other, values in _unmet_needs(owner):
         raise UsageError(
             Message(
-                "{option} and {other} exclude each other; drop one."
+                "{option:{choice}} and {other} exclude each other; drop one."
                 if values == (False,)
-                else "{option} needs {other} {values}, not {given}; change one of them.",
+                else "{option:{choice}} needs {other} {values}, not {given}; change one of them.",
                 option=OptionName(one.name),
+                choice=one.value_of(owner) if one.choice_needs else "",
                 other=OptionName(other.name),
                 values=either(map(str, values)),
                 given=other.value_of(owner),
@@ -255,7 +258,7 @@ def _unmet_needs(owner: Any) -> Iterator[tuple[Option, Option, tuple[Any, ...]]]
     for one in declared.values():
         if one.value_of(owner) == one.default:
             continue
-        for name, values in one.needs.items():
+        for name, values in {**one.needs, **one.choice_needs.get(str(one.value_of(owner)), {})}.items():
             if declared[name].value_of(owner) not in values:
                 yield one, declared[name], values
 

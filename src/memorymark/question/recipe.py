@@ -5,86 +5,38 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass
 from operator import not_
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from memorymark.checks.choices import Choice
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.messages import Option as Named
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.options import group, option, options_of, settle_options, unusual
+from memorymark.question.recipe_choices import (
+    ALLOCATOR,
+    ATTENTION,
+    ATTENTION_WORDS,
+    CHECKPOINTING,
+    LORA_VARIANT,
+    LOSS,
+    LOSS_WORDS,
+    OFFLOAD,
+    OPTIMIZER,
+    OPTIMIZER_VARIANT,
+    PRECISION,
+    WEIGHTS,
+    AllocatorKind,
+    Attention,
+    Checkpointing,
+    LoraVariant,
+    Loss,
+    Offload,
+    Optimizer,
+    OptimizerVariant,
+    Precision,
+    Weights,
+)
 from memorymark.suggestions import Proposal, without
-
-Precision = Literal["fp32", "bf16", "fp16"]
-Optimizer = Literal["adamw", "adam", "sgd", "adafactor", "lion", "muon", "adamw8bit", "paged-adamw8bit", "none"]
-OptimizerVariant = Literal["auto", "foreach", "forloop"]
-Attention = Literal["auto", "eager", "sdpa", "flash"]
-Loss = Literal["model", "mean", "chunked"]
-AllocatorKind = Literal["default", "expandable"]
-Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
-LoraVariant = Literal["lora", "dora", "rslora"]
-Checkpointing = Literal["none", "full", "selective"]
-
-PRECISION = Choice(
-    "precision",
-    get_args(Precision),
-    {
-        **dict.fromkeys(("float32", "float", "f32", "single", "full", "32-true"), "fp32"),
-        **dict.fromkeys(("bfloat16", "bfloat", "brain float 16", "bf16-mixed"), "bf16"),
-        **dict.fromkeys(("float16", "half", "f16", "16-mixed", "fp16-mixed"), "fp16"),
-    },
-)
-WEIGHTS = Choice(
-    "weights",
-    get_args(Weights),
-    {
-        **dict.fromkeys(("float32", "float", "f32"), "fp32"),
-        **dict.fromkeys(("bfloat16", "bf16-true"), "bf16"),
-        **dict.fromkeys(("float16", "half", "f16", "16-true"), "fp16"),
-        **dict.fromkeys(("8bit", "8-bit", "llm.int8", "load_in_8bit"), "int8"),
-        **dict.fromkeys(("4bit", "4-bit", "qlora", "load_in_4bit"), "nf4"),
-    },
-)
-OPTIMIZER = Choice(
-    "optimizer",
-    get_args(Optimizer),
-    {
-        **dict.fromkeys(("adamw_torch", "adamw_hf"), "adamw"),
-        **dict.fromkeys(("sgd_momentum", "momentum"), "sgd"),
-        **dict.fromkeys(("adamw_bnb_8bit", "bnb_adamw8bit", "8bit_adamw", "bitsandbytes.optim.AdamW8bit"), "adamw8bit"),
-        **dict.fromkeys(("paged_adamw_8bit", "bitsandbytes.optim.PagedAdamW8bit"), "paged-adamw8bit"),
-        **dict.fromkeys(("lion_32bit", "bitsandbytes.optim.Lion"), "lion"),
-        "no optimizer": "none",
-    },
-)
-OPTIMIZER_VARIANT = Choice(
-    "optimizer_variant",
-    get_args(OptimizerVariant),
-    {"default": "auto", **dict.fromkeys(("single_tensor", "loop"), "forloop"), "multi_tensor": "foreach"},
-)
-ATTENTION = Choice(
-    "attention",
-    get_args(Attention),
-    {
-        "default": "auto",
-        **dict.fromkeys(("scaled_dot_product_attention", "scaled_dot_product"), "sdpa"),
-        **dict.fromkeys(("flash_attention_2", "flash_attention_3", "flash_attn", "fa2", "fa3"), "flash"),
-    },
-)
-LOSS = Choice("loss", get_args(Loss), dict.fromkeys(("liger", "fused_linear_cross_entropy"), "chunked"))
-ATTENTION_WORDS = {"eager": "eager attention", "sdpa": "SDPA attention", "flash": "flash attention"}
-LOSS_WORDS = {"mean": "mean of the logits as loss", "chunked": "chunked loss"}
-CHECKPOINTING = Choice(
-    "gradient_checkpointing",
-    get_args(Checkpointing),
-    {
-        **dict.fromkeys(("true", "yes", "on"), "full"),
-        **dict.fromkeys(("false", "no", "off"), "none"),
-        **dict.fromkeys(("sac", "op"), "selective"),
-    },
-)
-LORA_VARIANT = Choice("lora_variant", get_args(LoraVariant), {"use_dora": "dora", "use_rslora": "rslora"})
-ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
 FOREACH_OPTIMIZERS = (*FUSED_OPTIMIZERS, "adafactor")
@@ -196,6 +148,25 @@ class Recipe:
         alone="full",
         words=lambda kind: {"full": "gradient checkpointing", "selective": "selective checkpointing"}[kind],
     )
+    offload: Offload = option(
+        "none",
+        "Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.",
+        choices=OFFLOAD,
+        labels={"none": "Nothing", "activations": "Activations", "optimizer": "Optimizer"},
+        rare=True,
+        needs={"compile": (False,)},
+        choice_needs={
+            "optimizer": {
+                "optimizer": FUSED_OPTIMIZERS,  # on a CPU too
+                "fused": (False,),
+                "optimizer_variant": ("auto",),
+                "optimizer_in_backward": (False,),
+                "accumulate": (1,),
+                "precision": ("fp32", "bf16"),
+            }
+        },
+        words=lambda what: f"{what} offloaded",
+    )
     compile: bool = option(
         False,
         "Run the model under torch.compile.",
@@ -286,7 +257,7 @@ class Recipe:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
         kept = self.weights if self.weights != "auto" else self.precision if self.lora else "fp32"
         weight = WEIGHT_BYTES[kept]
-        if self.lora:
+        if self.lora or self.offload == "optimizer":
             return int(parameters * weight)
         gradient = 0.0 if self.optimizer_in_backward else weight
         state = EIGHT_BIT_STATE_BYTES if self.optimizer == "adamw8bit" else STATES.get(self.optimizer, 0) * weight

@@ -26,6 +26,7 @@ OF_TRIAL = (
     "peak_allocated_bytes",
     "peak_reserved_bytes",
     "device_bytes",
+    "peak_host_bytes",
     "allocator_retries",
     "step_seconds",
     "samples_per_second",

@@ -139,6 +139,7 @@ def _trial(trial: Trial) -> View:
         "allocated_bytes": trial.peak_allocated_bytes,
         "reserved_bytes": trial.peak_reserved_bytes,
         "device_bytes": trial.device_bytes,
+        "host_bytes": trial.peak_host_bytes,
         "speed": speed_words(trial) if trial.samples_per_second else None,
         "step_seconds": trial.step_seconds,
         "breakdown": _breakdown(trial.breakdown),

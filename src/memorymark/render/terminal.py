@@ -34,6 +34,7 @@ from memorymark.render.words import (
     comparison_notes,
     heading,
     notes,
+    offload_notes,
     prediction_notes,
     short_name,
     training_notes,
@@ -104,7 +105,8 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     console = make_console()
     console.print(_title(*heading(request, info, trial.source)))
     print_facts(trial, console)
-    for note in (*training_notes(info, request.recipe), *prediction_notes(info)):
+    about_host = offload_notes(info, request.recipe, trial)
+    for note in (*training_notes(info, request.recipe), *about_host, *prediction_notes(info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
@@ -119,6 +121,8 @@ def print_facts(trial: Trial, console: Console) -> None:
     for label, name in (("peak allocated", "peak_allocated_bytes"), ("peak reserved", "peak_reserved_bytes")):
         rows.add_row(label, format_bytes(getattr(trial, name)) + _between(trial, name))
     rows.add_row("device", format_bytes(trial.device_bytes) + _between(trial, "device_bytes"))
+    if trial.peak_host_bytes:
+        rows.add_row("host", format_bytes(trial.peak_host_bytes))
     if trial.samples_per_second and trial.step_seconds:
         rows.add_row("throughput", speed_words(trial))
         rows.add_row("step", f"{format_rate(1e3 * trial.step_seconds)} ms{within_time(trial)}")

@@ -12,7 +12,7 @@ from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.results.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
-from memorymark.units import format_bytes, format_rate
+from memorymark.units import GIGA, format_bytes, format_rate
 
 # A smaller speedup could be noise between measurements.
 WORTH_SAYING = 1.05
@@ -274,6 +274,7 @@ def notes(result: Analysis) -> list[str]:
         about_memory(result.info),
         SYNTHETIC,
         *training_notes(result.info, result.request.recipe),
+        *offload_notes(result.info, result.request.recipe, result.recommended, result.maximum),
         *generation_notes(result),
         *prediction_notes(result.info),
     ]
@@ -298,6 +299,25 @@ def training_notes(info: ProbeInfo, recipe: Recipe) -> list[str]:
         said.append(
             f"{format_bytes(info.paged_state_bytes)} of optimizer state are in paged memory, on the GPU while it has "
             "room and else on the host; they are not counted, nor is the time to move them."
+        )
+    return said
+
+
+def offload_notes(info: ProbeInfo, recipe: Recipe, *trials: Trial | None) -> list[str]:
+    """Says what these trials take of the host's memory, and what their predicted times assume of the host."""
+    sizes = {one.batch_size: one.peak_host_bytes for one in trials if one is not None and one.fits}
+    if recipe.offload == "none" or not sizes:
+        return []
+    taken = ", ".join(f"{format_bytes(size)} at batch {batch_size}" for batch_size, size in sorted(sizes.items()))
+    take = "activations take" if recipe.offload == "activations" else "optimizer takes"
+    said = [f"The offloaded {take} up the host's memory, most of it pinned: {taken}."]
+    gpu = info.gpu
+    if info.source == "predicted" and gpu is not None:
+        rate = gpu.host_link_bytes_per_second / GIGA
+        updates = ", and that updates there are bound by its memory" if recipe.offload == "optimizer" else ""
+        said.append(
+            f"No GPU has confirmed the time of offloading: it assumes {rate:g} GB/s between the {gpu.name} and its "
+            f"host{updates}."
         )
     return said
 

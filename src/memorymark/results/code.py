@@ -120,6 +120,16 @@ class Plan:
         return self.updates and not self.own_optimizer and self.optimizer_class.startswith("bitsandbytes.")
 
     @property
+    def offloads_activations(self) -> bool:
+        """Whether activations are kept on the host."""
+        return self.recipe.offload == "activations"
+
+    @property
+    def offloads_optimizer(self) -> bool:
+        """Whether weights are updated on the host."""
+        return self.recipe.offload == "optimizer"
+
+    @property
     def has_muon(self) -> bool:
         """Whether Muon updates the matrices, beside an AdamW for the rest."""
         return self.recipe.optimizer == "muon" and not self.own_optimizer
@@ -129,6 +139,8 @@ class Plan:
         """Why neither transformers' Trainer nor Lightning's trains this way; empty if they do."""
         if self.recipe.optimizer_in_backward:
             return "updates weights in the backward pass"
+        if self.offloads_optimizer:
+            return "updates weights on the host without DeepSpeed"
         return "trains with two optimizers, which Muon needs" if self.has_muon else ""
 
     @property

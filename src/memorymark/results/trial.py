@@ -78,6 +78,8 @@ class Trial(Record, Shown):
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
+    ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
+    ones: to a power of two.
     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
     """
 
@@ -100,6 +102,7 @@ class Trial(Record, Shown):
     step_seconds_spread: float | None = None
     failure: Failure | None = None
     intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)
+    peak_host_bytes: int = field(default=0, metadata=ADDED_LATER)
     tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
 
     @property

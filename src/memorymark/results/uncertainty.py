@@ -25,7 +25,7 @@ MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
 # Values of options, by their names, that were never run on a GPU, and those whose steps were measured but not timed.
-UNCHECKED = {"attention": ("flash",)}
+UNCHECKED = {"attention": ("flash",), "offload": ("activations", "optimizer")}
 UNTIMED = {"gradient_checkpointing": ("selective",)}
 
 Interval = tuple[float, float]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -15,10 +16,12 @@ from memorymark.checks.types import shown
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
-from memorymark.suggestions import Proposal
+from memorymark.suggestions import Proposal, without
 from memorymark.training.bits_and_bytes import CLASSES as BITS_AND_BYTES
 from memorymark.training.bits_and_bytes import make_bits_and_bytes
 from memorymark.training.blame import blaming
+from memorymark.training.host_links import CountedLink
+from memorymark.training.host_optimizer import HostOptimizer, gradients_sent
 from memorymark.training.workload import Workload
 
 LEARNING_RATE = 1e-5
@@ -28,12 +31,25 @@ Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 WHAT_IT_IS = "an optimizer, a list of several, or a function that makes them from the module"
 
 
-def optimizers_of(workload: Workload, recipe: Recipe, model: nn.Module) -> list[torch.optim.Optimizer]:
-    """Returns the optimizers of a model: the workload's own, or else the recipe's; empty if the recipe has none."""
+def optimizers_of(
+    workload: Workload, recipe: Recipe, model: nn.Module, link: CountedLink
+) -> list[torch.optim.Optimizer]:
+    """Returns the optimizers of a model: the workload's own, or else the recipe's; empty if the recipe has none.
+
+    ``link`` is the one to the host, where an offloaded optimizer is.
+    """
     if recipe.optimizer == "none":
         return []
     if workload.optimizer is None:
-        return make_optimizers(model, recipe)
+        return make_optimizers(model, recipe, link)
+    if recipe.offload == "optimizer":
+        raise UsageError(
+            Message("{name} has its own optimizer, which stays; drop {offload:optimizer}.", name=workload.name),
+            code="conflict",
+            field="offload",
+            given=recipe.offload,
+            proposals=[without("offload", usual="none")],
+        )
     usual = {name: getattr(Recipe(), name) for name in ABOUT_OPTIMIZERS}
     if any(getattr(recipe, name) != value for name, value in usual.items()):
         raise UsageError(
@@ -91,13 +107,15 @@ def name_of(model: nn.Module) -> str:
     return type(getattr(model, "_orig_mod", model)).__name__
 
 
-def make_optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def make_optimizers(model: nn.Module, recipe: Recipe, link: CountedLink | None = None) -> list[torch.optim.Optimizer]:
     """Makes the recipe's optimizers with torch's defaults: mostly one, or one for each parameter."""
     trained = [p for p in model.parameters() if p.requires_grad]
     if not trained:
         raise UsageError(
             f"{name_of(model)} has no trainable parameters; pass a module that has some.", code="bad_workload"
         )
+    if recipe.offload == "optimizer" and link is not None:
+        return [HostOptimizer(trained, _maker(replace(recipe, offload="none", fused=True)), link, LEARNING_RATE)]
     makes = [(_maker(recipe), trained)]
     if recipe.optimizer == "muon":
         matrices = hidden_matrices(model)
@@ -106,6 +124,13 @@ def make_optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimi
     if recipe.optimizer_in_backward:
         return [make([parameter]) for make, parameters in makes for parameter in parameters]
     return [make(parameters) for make, parameters in makes if parameters]
+
+
+def gradients_taken(recipe: Recipe, optimizers: Iterable[torch.optim.Optimizer]) -> AbstractContextManager[None]:
+    """Lets the optimizers take each gradient in the backward pass, if the recipe says so."""
+    if recipe.offload == "optimizer":
+        return gradients_sent(optimizers)
+    return updated_in_backward(optimizers) if recipe.optimizer_in_backward else nullcontext()
 
 
 @contextmanager

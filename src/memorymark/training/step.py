@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -13,16 +13,17 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.allocations import Phase
+from memorymark.devices.host_memory import HostMeter
 from memorymark.devices.storages import dense_parts
 from memorymark.errors import UsageError
-from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
-from memorymark.suggestions import without
 from memorymark.training.attention import choose_attention
 from memorymark.training.blame import blaming
 from memorymark.training.building import build_on
 from memorymark.training.checkpointing import checkpoint_blocks
-from memorymark.training.optimizers import optimizers_of, updated_in_backward
+from memorymark.training.host_links import activations_kept, link_for
+from memorymark.training.losses import mean_of_logits, own_loss, require_one_number
+from memorymark.training.optimizers import gradients_taken, optimizers_of
 from memorymark.training.quantizing import scales_of
 from memorymark.training.reference import Reference
 from memorymark.training.weights import DTYPES
@@ -36,7 +37,7 @@ class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
     ``model`` is already built and prepared. ``arrived`` returns a batch's tensor as it arrives on the device.
-    ``on_outputs`` is told what each forward pass returns.
+    ``on_outputs`` is told what each forward pass returns, ``host`` counts what is offloaded.
     """
 
     def __init__(
@@ -48,11 +49,14 @@ class TrainingStep:
         model: nn.Module | None = None,
         arrived: Callable[[Tensor], Tensor] | None = None,
         on_outputs: Callable[[Any], None] | None = None,
+        host: HostMeter | None = None,
     ) -> None:
         self.workload, self.recipe, self.device = workload, recipe, device
         self.model = prepare_model(build_on(device, workload, recipe), recipe) if model is None else model
         self.reference = Reference(self.model, recipe) if workload.compares else None
-        self.optimizers = optimizers_of(workload, recipe, self.model)
+        self._link = link_for(device, host or HostMeter()) if recipe.offload != "none" else None
+        self.optimizers = optimizers_of(workload, recipe, self.model, self._link)
+        self._saving = activations_kept(recipe, self.model, self._link)
         self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
@@ -65,7 +69,7 @@ class TrainingStep:
         """Runs one step; ``on_phase`` is told when each phase has ended."""
         with matmul_precision(self.recipe):
             for _ in range(self.recipe.accumulation_steps):
-                with updated_in_backward(self.optimizers if self.recipe.optimizer_in_backward else ()):
+                with gradients_taken(self.recipe, self.optimizers):
                     self._forward_and_backward(batch_size, on_phase)
             self._update()
         on_phase("optimizer")
@@ -85,6 +89,8 @@ class TrainingStep:
         """Makes the step usable after it failed half way."""
         self.model.zero_grad(set_to_none=True)
         self.drop_outputs()
+        if self._link is not None:
+            self._link.let_go()
         self._scaler = self._new_scaler()  # the old one remembers the half step
         if not self._has_optimizer_state:
             for optimizer in self.optimizers:
@@ -145,9 +151,9 @@ class TrainingStep:
             )
 
     def _forward_and_backward(self, batch_size: int, on_phase: OnPhase) -> None:
-        with self._seeing_outputs():
+        with self._seeing_outputs(), self._saving:
             loss = self._loss(self._batch(batch_size))
-        _require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
+        require_one_number(loss, "the module" if self.workload.loss is None else "loss=")
         if self.recipe.accumulation_steps > 1:
             loss = loss / self.recipe.accumulation_steps
         on_phase("forward")
@@ -222,11 +228,11 @@ class TrainingStep:
     def _loss(self, batch: Batch) -> Tensor:
         with self._autocast(), blaming("loss=" if self.workload.loss is not None else "the module"):
             if self.recipe.loss == "mean":
-                return _mean_of_logits(self._forward, batch, self.workload.name)
+                return mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:
                 compared = () if self.reference is None else (self.reference,)
                 return self.workload.loss(self._forward, batch, *compared)
-            return _own_loss(self._forward, batch, self.workload.name)
+            return own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if not self.recipe.half_precision:
@@ -242,74 +248,6 @@ def _whole(tensor: Tensor) -> Tensor:
 
 def _channels_last(tensor: Tensor) -> Tensor:
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
-
-
-def _mean_of_logits(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
-    """Returns the mean of the logits, a loss for any transformers model."""
-    if not isinstance(batch, Mapping):
-        raise _no_mean(
-            Message(
-                "{loss:mean} needs a dict of arguments, and batch() of {name} returned a {kind}",
-                name=name,
-                kind=_kind(batch),
-            )
-        )
-    output = model(**{argument: value for argument, value in batch.items() if argument != "labels"})
-    logits: Tensor | None = getattr(output, "logits", None)
-    if logits is None:
-        raise _no_mean(
-            Message(
-                "{loss:mean} needs .logits, and the model of {name} returns a {kind} without them",
-                name=name,
-                kind=_kind(output),
-            )
-        )
-    return logits.mean()
-
-
-def _no_mean(what: Message) -> UsageError:
-    usual = without("loss", "model")
-    return UsageError(what, hint="drop it", code="not_applicable", field="loss", given="mean", proposals=[usual])
-
-
-def _own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
-    """Returns the loss in a model's output, as transformers models have it."""
-    if not isinstance(batch, Mapping):
-        raise UsageError(
-            f"batch() of {name} returned a {_kind(batch)}; without loss= it must return a dict of arguments.",
-            code="bad_workload",
-        )
-    output = model(**batch)
-    loss: Tensor | None = getattr(output, "loss", None)
-    if loss is None:
-        raise UsageError(
-            f"the model of {name} returns a {_kind(output)} without .loss; pass loss=, a function of model and batch.",
-            code="bad_workload",
-        )
-    return loss
-
-
-def _require_one_number(loss: Any, argument: str) -> None:
-    """Refuses a loss that no backward pass can start from."""
-    if not isinstance(loss, Tensor):
-        raise UsageError(
-            f"{argument} returned {_kind(loss)} as the loss; it must be a tensor with one number.", code="bad_workload"
-        )
-    if loss.numel() != 1:
-        raise UsageError(
-            f"{argument} returned a loss of shape {tuple(loss.shape)}; return one number, such as its .mean().",
-            code="bad_workload",
-        )
-    if not loss.requires_grad:
-        raise UsageError(
-            f"{argument} returned a loss without gradients; compute it from the module's output, not under no_grad and "
-            "not detached.",
-            code="bad_workload",
-        )
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__.removeprefix("Fake")  # a prediction runs on tensors without contents
 
 
 def is_compiled(model: nn.Module) -> bool:

@@ -9,9 +9,10 @@ from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.prediction.memory.allocator import Block, OutOfMemory
 from memorymark.prediction.memory.allocator_for import allocator_for
+from memorymark.prediction.memory.host import HostMemory
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TensorFacts
+from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TO_HOST, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.units import MIB
 
@@ -44,6 +45,7 @@ class Memory:
         self._workspace_bytes = workspace_bytes
         self._dropout_state_bytes = dropout_state_bytes
         self.blocks: dict[int, Block] = {}
+        self.host = HostMemory()
         self.lasting: set[int] = set()
 
     def hold(self, storages: Iterable[tuple[int, int]]) -> None:
@@ -94,8 +96,12 @@ class Memory:
             block = self.blocks.pop(number, None) if number not in kept else None
             if block is not None:
                 self.allocator.free(block)
+            self.host.free(number)
 
     def _run_operation(self, growth: Growth, batch_size: int, scratch: ScratchOf, *, in_backward: bool) -> None:
+        if growth.operation.on_host:
+            self.host.allocate(growth.made_at(batch_size), pinned=growth.operation.base_name == TO_HOST)
+            return
         made, taken = growth.made_at(batch_size), scratch(growth, batch_size)
         if growth.operation.name == recurrent.FORWARD:
             self._run_recurrent(growth, made, taken.peak_bytes)

@@ -15,7 +15,7 @@ from memorymark.prediction.timing import elementwise as elementwise_time
 from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, Operation, TensorFacts
+from memorymark.prediction.tracing.operation import COPIES, MATRIX_PRODUCTS, MODEL_RETURNS, Operation, TensorFacts
 from memorymark.prediction.tracing.program import Program
 
 GROUPED = "_grouped_mm"
@@ -107,6 +107,8 @@ KERNEL_GAP_SECONDS = 2.5e-6
 EAGER_CALL_SECONDS = 49e-6
 AUTOGRAD_CALL_SECONDS = 8e-6
 VIEW_SECONDS = 5.4e-6
+# Assumed: a copy to or from the host is several calls.
+COPY_CALL_SECONDS = 60e-6
 UPDATE_SECONDS, FUSED_UPDATE_SECONDS = 32e-6, 4e-6
 # What gradient checkpointing adds to each repeated call: hooks on saved tensors, and the random state.
 RECOMPUTING_SECONDS = 17e-6
@@ -115,7 +117,8 @@ STEP_SECONDS = 0.6e-3
 
 def launches(operation: Operation) -> bool:
     """Tells whether an operation runs a kernel."""
-    return bool(operation.inputs or operation.outputs) and operation.base_name not in VIEWS
+    works = bool(operation.inputs or operation.outputs) and not operation.on_host
+    return works and operation.base_name not in VIEWS and operation.base_name not in COPIES
 
 
 def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_bytes: float = inf) -> float:
@@ -149,7 +152,9 @@ def host_seconds(
         times = batches * growth.times(batch_size)
         if growth.operation.name == MODEL_RETURNS:
             continue
-        if not launches(growth.operation):
+        if growth.operation.base_name in COPIES:
+            seconds += COPY_CALL_SECONDS * times
+        elif not launches(growth.operation):
             seconds += VIEW_SECONDS * times
         elif growth.operation.eager:
             recomputing = RECOMPUTING_SECONDS if phase == "backward" else 0.0

@@ -71,7 +71,7 @@ class TracedStep:
     @property
     def optimizer_state(self) -> dict[int, int]:
         """The storages of the optimizer's state, which the first step makes."""
-        made = (storage for growth in self.first.operations for storage in growth.operation.made)
+        made = (storage for growth in self.first.operations for storage in growth.operation.made_on_device)
         return {number: size for number, size in made if self.owners.get(number) == "optimizer_state"}
 
 

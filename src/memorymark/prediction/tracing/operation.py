@@ -18,6 +18,9 @@ MODEL_RETURNS = "model returns"
 """The name given to the end of a forward pass; its inputs are what the model returned."""
 PHASE_END = "phase end"
 """The name given to the end of a phase of the step."""
+TO_HOST, TO_DEVICE, ONTO_DEVICE = "to_host", "to_device", "onto_device"
+COPIES = frozenset({TO_HOST, TO_DEVICE, ONTO_DEVICE})
+"""Copies between the device and the host."""
 MATRIX_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_grouped_mm"})
 
 
@@ -47,7 +50,8 @@ class Operation:
     """One call of one operator.
 
     ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager``
-    says that Python code called it, as in the forward pass, and not autograd.
+    says that Python code called it, as in the forward pass, and not autograd, ``on_host`` that what it made is in the
+    host's memory.
     """
 
     name: str
@@ -57,6 +61,12 @@ class Operation:
     freed: tuple[int, ...]
     made: tuple[tuple[int, int], ...]
     eager: bool = False
+    on_host: bool = False
+
+    @property
+    def made_on_device(self) -> tuple[tuple[int, int], ...]:
+        """The new storages on the device."""
+        return () if self.on_host else self.made
 
     @property
     def base_name(self) -> str:

@@ -32,6 +32,7 @@ def to_document(step: TracedStep) -> dict[str, Any]:
                     list(operation.freed),
                     [list(made) for made in operation.made],
                     operation.eager,
+                    operation.on_host,
                 ]
             )
         return operations[id(operation)]
@@ -80,8 +81,9 @@ def from_document(document: dict[str, Any]) -> TracedStep:
             tuple(freed),
             tuple((number, size) for number, size in made),
             eager,
+            on_host,
         )
-        for name, inputs, outputs, arguments, freed, made, eager in document["operations"]
+        for name, inputs, outputs, arguments, freed, made, eager, on_host in document["operations"]
     ]
 
     def program(one: dict[str, Any]) -> Program:

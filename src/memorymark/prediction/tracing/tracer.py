@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.devices.allocations import Phase
+from memorymark.devices.host_memory import runs_on_host
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
 from memorymark.prediction.tracing.operation import (
@@ -55,6 +56,7 @@ class Tracer(TorchDispatchMode):
         self._fake_mode = fake_mode
         self._freed: list[int] = []
         self._numbers = StorageNumbers(self._freed.append)
+        self._on_host: set[int] = set()
         self._in_backward = self._in_optimizer = False
 
     @classmethod
@@ -115,7 +117,10 @@ class Tracer(TorchDispatchMode):
         if self.trace is not None and any(tensor.dim() for tensor in (*inputs, *outputs)):
             made_facts = tuple(self._facts(tensor) for tensor in outputs)
             made = _made(func, inputs, outputs, made_facts, first_new)
-            self._write(self._name(func), facts, made_facts, _arguments(args, kwargs), made)
+            on_host = runs_on_host(func, on_host=any(one.storage in self._on_host for one in facts))
+            if on_host:
+                self._on_host.update(number for number, _ in made)
+            self._write(self._name(func), facts, made_facts, _arguments(args, kwargs), made, on_host=on_host)
         return result
 
     def _value_asked_for(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
@@ -179,10 +184,12 @@ class Tracer(TorchDispatchMode):
         meeting = func is torch.ops.aten.add.Tensor and self._in_backward and not torch.is_grad_enabled()
         return GRADIENTS_MEET if meeting else str(func)
 
-    def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any) -> None:
+    def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any, *, on_host: bool = False) -> None:
         assert self.trace is not None  # noqa: S101 - checked by the caller
         eager = torch.is_grad_enabled()
-        self.trace.operations.append(Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager))
+        self.trace.operations.append(
+            Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host)
+        )
         self._freed.clear()
 
     def _facts(self, tensor: Tensor) -> TensorFacts:
