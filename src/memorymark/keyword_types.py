@@ -30,6 +30,8 @@ class RecipeOptions(TypedDict, total=False):
     """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
     gradient_checkpointing: Literal["none", "full", "selective"] | bool
     """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
+    offload: Literal["none", "activations", "optimizer"]
+    """Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower."""
     compile: bool
     """Run the model under torch.compile."""
     attention: Literal["auto", "eager", "sdpa", "flash"]
@@ -108,6 +110,8 @@ class ModuleOptions(TargetOptions, total=False):
     """The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA."""
     gradient_checkpointing: Literal["none", "full", "selective"] | bool
     """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
+    offload: Literal["none", "activations", "optimizer"]
+    """Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower."""
     compile: bool
     """Run the model under torch.compile."""
     tf32: bool

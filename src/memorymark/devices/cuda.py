@@ -81,8 +81,9 @@ class CudaDevice:
         return tensor
 
     def reset(self) -> None:
-        """Returns cached segments to the device and resets the peaks."""
+        """Returns cached memory to the device and to the host, and resets the peaks."""
         torch.cuda.empty_cache()
+        _free_pinned_memory()
         self.reset_peaks()
 
     def start_over(self) -> None:
@@ -145,6 +146,13 @@ class CudaDevice:
             event.record()
         events[-1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+
+
+def _free_pinned_memory() -> None:
+    """Returns pinned memory that is cached to the host; the allocator keeps all sizes that it ever made."""
+    free = getattr(torch._C, "_host_emptyCache", None)  # not in every torch
+    if free is not None:
+        free()
 
 
 def expands_segments() -> bool:

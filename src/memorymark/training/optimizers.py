@@ -32,7 +32,7 @@ WHAT_IT_IS = "an optimizer, a list of several, or a function that makes them fro
 
 
 def optimizers_of(
-    workload: Workload, recipe: Recipe, model: nn.Module, link: CountedLink
+    workload: Workload, recipe: Recipe, model: nn.Module, link: CountedLink | None = None
 ) -> list[torch.optim.Optimizer]:
     """Returns the optimizers of a model: the workload's own, or else the recipe's; empty if the recipe has none.
 

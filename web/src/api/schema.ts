@@ -1218,6 +1218,12 @@ export interface components {
              */
             gradient_checkpointing: "none" | "full" | "selective";
             /**
+             * Offload
+             * @default none
+             * @enum {string}
+             */
+            offload: "none" | "activations" | "optimizer";
+            /**
              * Compile
              * @default false
              */
@@ -1344,6 +1350,7 @@ export interface components {
              *       "lora_targets": "all-linear",
              *       "lora_variant": "lora",
              *       "gradient_checkpointing": "none",
+             *       "offload": "none",
              *       "compile": false,
              *       "attention": "auto",
              *       "tf32": false,
@@ -1431,6 +1438,8 @@ export interface components {
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
          *     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
+         *     ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
+         *     ones: to a power of two.
          *     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
          */
         Trial: {
@@ -1494,6 +1503,11 @@ export interface components {
                     number
                 ];
             } | null;
+            /**
+             * Peak Host Bytes
+             * @default 0
+             */
+            peak_host_bytes: number;
             /**
              * Tokens Per Sample
              * @default null
@@ -1696,6 +1710,13 @@ export interface components {
              * @enum {string}
              */
             gradient_checkpointing: "none" | "full" | "selective";
+            /**
+             * Offload
+             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @default none
+             * @enum {string}
+             */
+            offload: "none" | "activations" | "optimizer";
             /**
              * Compile
              * @description Run the model under torch.compile.
@@ -2342,6 +2363,13 @@ export interface components {
              * @enum {string}
              */
             gradient_checkpointing: "none" | "full" | "selective";
+            /**
+             * Offload
+             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @default none
+             * @enum {string}
+             */
+            offload: "none" | "activations" | "optimizer";
             /**
              * Compile
              * @description Run the model under torch.compile.
@@ -3103,6 +3131,13 @@ export interface components {
              * @enum {string}
              */
             gradient_checkpointing: "none" | "full" | "selective";
+            /**
+             * Offload
+             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @default none
+             * @enum {string}
+             */
+            offload: "none" | "activations" | "optimizer";
             /**
              * Compile
              * @description Run the model under torch.compile.
