@@ -18,6 +18,7 @@ import { CheckIcon } from "../ui/icons";
 import { NamedNumber } from "../ui/NamedNumber";
 import { batchWords, todayTrial } from "./advice";
 import { optionsCsv } from "./csv";
+import { FamilyTable } from "./FamilyTable";
 import { adviceDetail, adviceHeadline, howAdvised } from "./headline";
 import { OptionCosts } from "./OptionCosts";
 import { OptionList } from "./OptionList";
@@ -63,6 +64,7 @@ export function AdviceView({ job, advice, model }: AdviceViewProps) {
           <CodeCard title="Code to paste" snippets={snippets(option.code)} batchSize={option.batch_size} />
         </div>
       )}
+      <FamilyTable advice={advice} />
       {advice.refused.length > 0 && (
         <Reasons
           title="Also considered"
