@@ -11,11 +11,14 @@ from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.longest import longest_that_fits
 from memorymark.advice.screening import Screening
 from memorymark.errors import WorkerLostError
+from memorymark.question.request import Request
 from memorymark.results.family import Family, FamilyId
 from memorymark.results.option import Option
 
 # A change that makes steps this much slower is kept only if the next is slower still.
 SLOW = 0.2
+# So many recipes before the last can be timed without another trace.
+KEPT = 3
 
 
 class Families:
@@ -70,7 +73,7 @@ class Families:
             option = screening.option(changes)
             if option is None:
                 continue
-            option = replace(option, slower=self._slowed(option, [(), *roomy[:number]]))
+            option = replace(option, slower=self._slowed(option, roomy[max(number - KEPT, 0) : number]))
             if best is None and max(option.slower.values(), default=0) > SLOW:
                 best = option  # perhaps the next saves memory at a lower price
                 continue
@@ -95,8 +98,7 @@ class Families:
     def _shorter(self, changes: tuple[str, ...]) -> Option | None:
         """Returns the option with the longest samples that fit with these changes, if today's are too long."""
         request = self._screening.changed(changes)
-        assert request is not None  # noqa: S101 - its least memory is known to fit
-        tokens = self._inquiry.retried(lambda: longest_that_fits(self._inquiry, request, self._screening.facts.tokens))
+        tokens = self._longest_of(changes, request) if request is not None else None
         return self._screening.option((*changes, "shorter"), seq_len=tokens) if tokens else None
 
     def _longest(self, option: Option) -> int | None:
@@ -104,11 +106,14 @@ class Families:
             return option.seq_len
         request = self._inquiry.request_of(replace(option, recipe=replace(option.recipe, accumulation_steps=1)))
         self._inquiry.tell("advise", f"{option.recipe_title}: looking for the longest sequence")
+        return self._longest_of(option.changes, request)
+
+    def _longest_of(self, changes: tuple[str, ...], request: Request) -> int | None:
+        tokens = self._screening.facts.tokens
         try:
-            tokens = self._screening.facts.tokens
             return self._inquiry.retried(lambda: longest_that_fits(self._inquiry, request, tokens))
         except WorkerLostError as error:
-            self._inquiry.miss(option.changes, error)
+            self._inquiry.miss(changes, error)
             return None
 
     def _why_not(self, family: FamilyId) -> str:
