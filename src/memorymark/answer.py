@@ -10,6 +10,7 @@ from memorymark.advice.suggesting import suggest
 from memorymark.catalog import all_gpus
 from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
+from memorymark.engine.longest_samples import with_longest_samples
 from memorymark.engine.other_loop import with_other_loop
 from memorymark.engine.site import Site
 from memorymark.engine.targets import require_run
@@ -82,7 +83,8 @@ def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
     start = time.perf_counter()
     on_event(site.announce("building", question.request))
     with opened as probe:
-        return with_other_loop(analyze_with(question, probe, on_event, start), probe)
+        analysis = with_other_loop(analyze_with(question, probe, on_event, start), probe)
+        return with_longest_samples(analysis, probe, on_event)
 
 
 def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:

@@ -76,6 +76,10 @@ class ModelOptions(TypedDict, total=False):
     """Height and width of an image, in pixels."""
     audio_seconds: int | None
     """Length of a recording, in seconds."""
+    packed: bool
+    """Fill rows of the sequence length with samples of varying length, which do not see each other."""
+    mean_tokens: int | None
+    """The mean length of the samples that are packed; defaults to a quarter of a row."""
     reference: Literal["kept", "precomputed"]
     """The frozen model that DPO compares with: kept beside the trained one, or its results precomputed."""
     small: bool | None

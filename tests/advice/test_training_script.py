@@ -40,3 +40,14 @@ def test_what_is_to_be_pasted_comes_last_and_imports_nothing_twice():
     assert "import torch\n" in before
     assert "import torch\n" not in pasted
     assert pasted == advised.code(shorter).pytorch.replace("import torch\n", "")
+
+
+def test_rows_that_flash_attention_joins_are_made_joined():
+    request = mm.Request(model="gpt2", task="sft", packed=True, seq_len=512)
+    flash = option(("flash",), 500.0, recipe=mm.Recipe(attention="flash", precision="bf16"))
+
+    script = script_for(advice(flash, request=request, info=replace(INFO, sample_sizes={"tokens": 512})))
+
+    compile(script, "fix.py", "exec")
+    assert "packed=True" in script
+    assert 'recipe=Recipe(attention="flash", precision="bf16")' in script

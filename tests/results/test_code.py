@@ -139,6 +139,28 @@ def test_the_code_for_flash_attention_names_its_package():
         assert 'model.set_attn_implementation("flash_attention_2")  # pip install flash-attn' in text
 
 
+def test_the_code_for_packed_rows_lets_trl_pack_for_flash_attention():
+    recipe = mm.Recipe(attention="flash", precision="bf16")
+
+    code = code_of(recipe, 4, task="sft", row_tokens=2048)
+
+    assert "from trl import SFTConfig, SFTTrainer" in code.transformers
+    assert "packing=True,\n    max_length=2048," in code.transformers
+    assert "SFTTrainer(model=model" in code.transformers
+    assert "DataCollatorWithFlattening" in code.pytorch
+    for text in (code.pytorch, code.transformers, code.lightning):
+        compile(text, "pasted", "exec")
+        assert "model.config.use_cache = False" in text
+
+
+def test_the_code_for_packed_rows_keeps_them_apart_for_other_attention():
+    code = code_of(mm.Recipe(precision="bf16"), 4, task="sft", row_tokens=2048)
+
+    assert "Trainer(model=model" in code.transformers
+    assert "trl" not in code.transformers
+    assert "rows of 2048 tokens" in code.pytorch
+
+
 @pytest.mark.parametrize("name", ["all of it", "lora", "images"])
 def test_the_code_for_the_trainer_trains(name, steps, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")

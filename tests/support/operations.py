@@ -45,3 +45,18 @@ def program(*phases):
         operations += [Growth(op, op, 1) for op in done]
         marks.append((phase, len(operations)))
     return Program(operations, marks)
+
+
+def flash_operations(case):
+    """The forward and the backward pass of flash-attn's kernels in a recorded case."""
+    tokens, texts = case["tokens"], case["tokens"] // case["texts_of"] if case["texts_of"] else 0
+    leading = (tokens,) if texts else (case["batch"], tokens)
+    heads, shared = (
+        tensor(*leading, case[count], case["width"], dtype=torch.bfloat16) for count in ("heads", "key_heads")
+    )
+    sums = tensor(*leading[:-1], case["heads"], tokens)
+    bounds = 2 * [tensor(texts + 1, dtype=torch.int32)] if texts else []
+    given, name = (0.0, case["causal"], False), "aten._flash_attention_{}.default"
+    forward = operation(name.format("forward"), [heads, shared, shared, *bounds], [heads, sums], given)
+    saved = [heads, heads, shared, shared, heads, sums, *bounds]
+    return forward, operation(name.format("backward"), saved, [heads, shared, shared], given)

@@ -11,8 +11,10 @@ from memorymark.results.family import FAMILY_IDS, FamilyId
 from memorymark.results.probe_info import ProbeInfo
 
 Ladder = tuple[tuple[str, ...], ...]
-# Sets of changes that save memory, smallest first; keeping only the loss costs nothing and is part of each. The fused
-# optimizer makes no temporary copies; "half" stands for the 16-bit precision that the GPU supports.
+# These cost nothing and are part of each set of changes where they apply.
+FREE = ("drop_outputs", "flash")
+# Sets of changes that save memory, smallest first. The fused optimizer makes no temporary copies; "half" stands for the
+# 16-bit precision that the GPU supports.
 FITTING: Ladder = (
     ("drop_outputs",),
     ("fused",),
@@ -92,9 +94,7 @@ def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) 
     found: dict[tuple[str, ...], None] = {}
     for wanted in ladder:
         named = [
-            change
-            for name in dict.fromkeys(("drop_outputs", *wanted))
-            for change in (HALVES if name == "half" else (name,))
+            change for name in dict.fromkeys((*FREE, *wanted)) for change in (HALVES if name == "half" else (name,))
         ]
         changes = tuple(change for change in named if CHANGES[change].to(request, facts) is not None)
         if changes:
@@ -112,4 +112,5 @@ def facts_of(info: ProbeInfo) -> Facts:
         own_optimizer=bool(info.optimizer),
         language_model=info.language_model,
         large_logits=4 * info.vocabulary * tokens > LARGE_LOGITS * info.capacity_bytes,
+        packed=bool(info.mean_tokens),
     )

@@ -28,7 +28,15 @@ from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
 # Tried in this order; a change that gains stays in the recipe, and the next is tried on top of it.
-FASTER = (("drop_outputs",), ("no_checkpointing",), ("tf32", "bf16", "fp16"), ("sdpa",), ("channels_last",), ("fused",))
+FASTER = (
+    ("drop_outputs",),
+    ("no_checkpointing",),
+    ("tf32", "bf16", "fp16"),
+    ("sdpa",),
+    ("flash",),
+    ("channels_last",),
+    ("fused",),
+)
 # A change with a cost must gain this much to be kept; a free one must only not lose.
 GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.

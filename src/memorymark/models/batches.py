@@ -58,8 +58,10 @@ class Shape:
         """Returns the size by unit, for the units of the task."""
         return {unit: getattr(self, unit) for unit in task.units}
 
-    def describe(self, task: Task, config: Any) -> str:
-        """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``."""
+    def describe(self, task: Task, config: Any, mean_tokens: int = 0) -> str:
+        """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``; of a packed row if a mean is given."""
+        if mean_tokens:
+            return f"rows of {self.tokens} tokens, packed with samples of {mean_tokens}"
         words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit, size in self.sizes(task).items()]
         if task.sequences > 1:
             words[0] = f"a pair of {words[0]} each"

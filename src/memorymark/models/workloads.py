@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from memorymark.catalog.tasks import LANGUAGE_MODELS, NEXT_TOKEN, Task, check_sizes
 from memorymark.errors import UsageError
 from memorymark.messages import Message
-from memorymark.models import batches, heads
+from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.configs import check_config, stand_in
+from memorymark.question.packing import cannot_pack, check_mean, mean_tokens_of, only_next_token
 from memorymark.question.quantization import quantization_of
 from memorymark.question.request import Request
 from memorymark.suggestions import without
@@ -96,16 +97,24 @@ def _of_config(request: Request) -> Workload:
 
     compares = task.id == "dpo" and request.reference == "kept"
 
+    arguments = heads.forward_arguments(found)
+    if request.packed:
+        _require_packable(request, config, task, arguments, shape)
+        # A cache would keep transformers from looking for the samples in a row.
+        config.use_cache = False
+
     def build() -> nn.Module:
         return heads.build(config, task, name, tied=facts.get("tie_word_embeddings"))
 
+    mean_tokens = mean_tokens_of(request, shape.tokens)
     return Workload(
         build=build,
-        batch=_batch(batches.make_batch(config, task, heads.forward_arguments(found), shape, name), request, task),
+        batch=_batch(request, config, task, arguments, shape),
         loss=_loss(request, task),
         name=name,
-        sample=shape.describe(task, config),
+        sample=shape.describe(task, config, mean_tokens),
         sample_sizes=shape.sizes(task),
+        mean_tokens=mean_tokens,
         sequences=task.sequences,
         quantization=quantization,
         trainer=task.trainer,
@@ -124,13 +133,26 @@ def _vocabulary(config: Any, task: Task) -> int:
     return getattr(batches.text_config(config), "vocab_size", None) or 0
 
 
-def _batch(make: MakeBatch, request: Request, task: Task) -> MakeBatch:
-    """Adds what a reference has computed before, if it has."""
+def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> MakeBatch:
+    """Returns the function that makes batches, with what a reference has computed before, if it has."""
+    if request.packed:
+        mean, flat = mean_tokens_of(request, shape.tokens), request.recipe.attention == "flash"
+        return packing.make_packed_batch(config, task, shape.tokens, mean, in_one_row=flat)
+    make = batches.make_batch(config, task, arguments, shape, request.entry.id)
     if task.id == "dpo" and request.reference == "precomputed":
         from memorymark.training.preferences import with_reference_log_probs
 
         return with_reference_log_probs(make)
     return make
+
+
+def _require_packable(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> None:
+    """Refuses to pack samples where a model could not tell them apart, or where they would not fit into a row."""
+    if task.id not in NEXT_TOKEN:
+        raise only_next_token(request, task.id)
+    if not packing.takes_packed(config, arguments):
+        raise cannot_pack("{packed} needs positions that start over within a row, and {model} takes none", request)
+    check_mean(request, shape.tokens)
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:

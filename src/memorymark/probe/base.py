@@ -42,5 +42,8 @@ class OpenProbe(Probe, Protocol):
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on; a probe that measures refuses."""
 
-    def reshape(self, seq_len: int) -> None:
-        """Continues with samples of another length; a workload that makes its own batches refuses."""
+    def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
+        """Continues with samples of another length; a workload that makes its own batches refuses.
+
+        ``mean_tokens`` is another mean length of samples that are packed into rows of that length.
+        """

@@ -96,9 +96,9 @@ class LocalProbe:
             self._opening.retarget(gpu)
             self.info = self._described()
 
-    def reshape(self, seq_len: int) -> None:
+    def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
         """Raises ``UsageError``: a workload makes its own batches."""
-        self._opening.reshape(seq_len)
+        self._opening.reshape(seq_len, mean_tokens)
 
     def _described(self) -> ProbeInfo:
         import torch
@@ -128,7 +128,7 @@ class OwnTraining:
             self._traced[key] = trace_training(self._workload, self.recipe, gpu.capability)
         return self._traced[key]
 
-    def at_length(self, seq_len: int) -> OwnTraining:
+    def at_length(self, seq_len: int, _: int | None) -> OwnTraining:
         """Raises ``UsageError``: only the workload's author can make samples of another length."""
         raise UsageError(f"a Workload makes its own batches; make one whose samples have {seq_len} tokens.")
 

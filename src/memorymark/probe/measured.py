@@ -128,6 +128,7 @@ class MeasuredProbe:
             sample=workload.sample,
             sample_sizes=dict(workload.sample_sizes),
             sequences=workload.sequences,
+            mean_tokens=workload.mean_tokens,
         )
 
     def keep_outputs(self, keep: bool) -> None:

@@ -32,8 +32,8 @@ class Training(Protocol):
     def traced(self, gpu: GpuEntry) -> TracedStep:
         """Returns the step as GPUs of this generation run it; probes may share one trace."""
 
-    def at_length(self, seq_len: int) -> Training:
-        """Returns this training with samples of another length."""
+    def at_length(self, seq_len: int, mean_tokens: int | None) -> Training:
+        """Returns this training with samples of another length, or rows packed with samples of another mean length."""
 
 
 class Opening:
@@ -64,11 +64,11 @@ class Opening:
         self._target = for_gpu(self._target, find_gpu(gpu))
         self._predict()
 
-    def reshape(self, seq_len: int) -> None:
+    def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
         """Continues with samples of another length, on the same model or with a new trace."""
         from memorymark.probe.measured import MeasuredProbe
 
-        self._training = self._training.at_length(seq_len)
+        self._training = self._training.at_length(seq_len, mean_tokens)
         if isinstance(self.probe, MeasuredProbe):
             self.probe.feed(self._training.workload())
         else:

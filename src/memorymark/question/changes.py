@@ -23,7 +23,8 @@ class Facts:
     ``capability`` is the GPU's compute capability, ``None`` on other devices. ``tokens`` is the length of a text
     sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer, so the recipe's is not
     used. ``language_model`` says that a model that writes text is fine-tuned, ``large_logits`` that its loss can be
-    computed in chunks and that its logits are large enough for that to matter.
+    computed in chunks and that its logits are large enough for that to matter. ``packed`` says that samples are packed
+    into rows.
     """
 
     capability: tuple[int, int] | None
@@ -32,6 +33,7 @@ class Facts:
     own_optimizer: bool
     language_model: bool = False
     large_logits: bool = False
+    packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,13 @@ def _channels_last(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
 
 def _sdpa(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
     return {"attention": "sdpa"} if recipe.attention == "eager" else None
+
+
+def _flash(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    """Only packed rows need it: other texts get fused attention from SDPA too."""
+    knows_it = facts.capability is not None and facts.capability >= AMPERE
+    is_new = recipe.attention != "flash" and (recipe.half_precision or recipe.weights in ("bf16", "fp16"))
+    return {"attention": "flash"} if facts.packed and knows_it and is_new else None
 
 
 def _drop_outputs(recipe: Recipe, _: Facts) -> dict[str, Any] | None:
@@ -179,6 +188,13 @@ CHANGES: dict[str, Change] = {
             "Nothing but rounding; attention weights can no longer be returned.",
             0,
             _sdpa,
+        ),
+        Change(
+            "flash",
+            "flash attention",
+            "Nothing but rounding: samples in a row are kept apart without a mask. Needs flash-attn.",
+            0,
+            _flash,
         ),
         Change(
             "channels_last",

@@ -141,6 +141,11 @@ class Question:
             usage.samples is not None and usage.tokens is not None,
         )
         yield (
+            "samples",
+            Message("with {packed:True} a batch counts rows, not samples; say {tokens} instead of {samples}."),
+            usage.samples is not None and self.request.packed,
+        )
+        yield (
             "hours_per_run",
             Message("with {samples} or {tokens}, the hours of a run follow from the speed; drop {hours_per_run}."),
             usage.has_run and usage.hours_per_run != Usage().hours_per_run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from memorymark.catalog import ModelEntry
@@ -15,6 +15,7 @@ from memorymark.question.configs import LARGEST_CONFIG_BYTES, check_config, read
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.model_names import ModelName, check_revision, read_name
 from memorymark.question.options import group, option, options_of, settle_options
+from memorymark.question.packing import check_packing
 from memorymark.question.quantization import quantization_of
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
@@ -105,6 +106,23 @@ class Request:
         maximum=NO_LIMIT,
         sample_units=("seconds",),
     )
+    packed: bool = option(
+        False,
+        "Fill rows of the sequence length with samples of varying length, which do not see each other.",
+        rare=True,
+        sample_units=("tokens",),
+    )
+    mean_tokens: int | None = option(
+        None,
+        "The mean length of the samples that are packed; defaults to a quarter of a row.",
+        title="Mean length of samples",
+        unit="tokens",
+        metavar="N",
+        rare=True,
+        minimum=1,
+        maximum=NO_LIMIT,
+        sample_units=("tokens",),
+    )
     reference: Reference = option(
         "kept",
         "The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.",
@@ -143,6 +161,7 @@ class Request:
                 proposals=[Proposal("no revision", {"revision": None})],
             )
         self._check_sample()
+        check_packing(self)
 
     def _settle_model(self) -> None:
         """Reads the name or the config; a config at a path becomes part of the request."""
@@ -216,6 +235,10 @@ class Request:
     def sizes(self) -> dict[str, int | None]:
         """The requested sizes of a sample, by unit."""
         return {"tokens": self.seq_len, "pixels": self.image_size, "seconds": self.audio_seconds}
+
+    def at_length(self, seq_len: int, mean_tokens: int | None = None) -> Request:
+        """Returns the request for samples of another length; ``mean_tokens`` replaces that of packed ones."""
+        return replace(self, seq_len=seq_len, mean_tokens=mean_tokens or self.mean_tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the request in JSON types; ``from_dict`` reads it back."""

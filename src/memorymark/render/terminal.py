@@ -26,6 +26,7 @@ from memorymark.render.words import (
     about_contest,
     about_maximum,
     about_other_loop,
+    about_packing,
     about_recommended,
     about_run,
     about_savings,
@@ -304,6 +305,8 @@ def _batch_sizes(result: Analysis) -> Table:
     table.add_row("maximum", f"[bold]{result.max_batch_size}[/bold]", about_maximum(result))
     if (other := about_other_loop(result)) is not None:
         table.add_row(*other)
+    for row in about_packing(result):
+        table.add_row(*row)
     best = result.recommended
     if best is None:
         table.add_row("recommended", "none", about_recommended(result))

@@ -122,6 +122,20 @@ def about_other_loop(result: Analysis) -> tuple[str, str, str] | None:
     return "outputs dropped", size, "the maximum of a loop that keeps only the loss: loss = model(**batch).loss"
 
 
+def about_packing(result: Analysis) -> list[tuple[str, str, str]]:
+    """Returns what packing gains and what the longest samples take, as name, number and meaning; none if not packed."""
+    packing = result.packing
+    if packing is None:
+        return []
+    of_longest = packing.longest_max_batch_size
+    worst = [("longest samples", str(of_longest or "none"), "the maximum if every sample is as long as a row")]
+    if packing.gain is None:
+        return worst
+    each = f"{packing.samples_per_row:.3g} samples a row; one padded to each takes"
+    told = f"{each} {format_rate(1e3 * (packing.longest.step_seconds or 0))} ms a step"
+    return [("packing", f"{packing.gain:.3g}x", f"the tokens/s of padding: {told}"), *worst]
+
+
 def _beside_today(result: Analysis) -> str:
     maximum, today, ratio = result.max_batch_size, result.current_batch_size, result.batch_ratio
     if maximum <= today:

@@ -12,6 +12,7 @@ from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, whole_run
 from memorymark.results.other_loop import OtherLoop
+from memorymark.results.packing import Packing
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.recommendation import recommend, thrashing_sizes
 from memorymark.results.shown import Shown
@@ -74,7 +75,7 @@ class Analysis(OfOneGpu, Timed, Shown):
 
     ``trials`` are all that ran, in order; the last one at a size counts.
     ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
-    largest batch by more than 2 %.
+    largest batch by more than 2 %, ``packing`` if samples are packed.
 
     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -91,6 +92,7 @@ class Analysis(OfOneGpu, Timed, Shown):
     price: Price | None
     seconds: dict[str, float] = field(default_factory=dict)
     other_loop: OtherLoop | None = field(default=None, metadata=ADDED_LATER)
+    packing: Packing | None = field(default=None, metadata=ADDED_LATER)
 
     @property
     @in_document

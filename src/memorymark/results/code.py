@@ -58,7 +58,8 @@ class Code(Record):
 class Plan:
     """What the code must do, on a ``device`` as torch names it.
 
-    Samples are cut to ``seq_len``; ``task`` is an id of ``catalog.tasks``.
+    Samples are cut to ``seq_len``, or packed into rows of ``row_tokens`` if that is not 0; ``task`` is an id of
+    ``catalog.tasks``.
     """
 
     recipe: Recipe
@@ -67,6 +68,7 @@ class Plan:
     accumulation_steps: int = 1
     seq_len: int | None = None
     task: str | None = None
+    row_tokens: int = 0
     own_loss: bool = False
     own_optimizer: bool = False
 
@@ -95,6 +97,7 @@ class Plan:
             accumulation_steps=accumulation_steps,
             seq_len=seq_len,
             task=task,
+            row_tokens=(seq_len or info.sample_sizes["tokens"]) if request.packed else 0,
             own_loss=is_own or task in LOSS_OUTSIDE,
             own_optimizer=bool(info.optimizer),
         )
@@ -184,6 +187,11 @@ class Plan:
     def attention_name(self) -> str:
         """What transformers calls the attention."""
         return "flash_attention_2" if self.recipe.attention == "flash" else self.recipe.attention
+
+    @property
+    def joins_rows(self) -> bool:
+        """Whether a batch of packed rows is one long row, as flash attention wants it and TRL makes it."""
+        return bool(self.row_tokens) and self.recipe.attention == "flash"
 
     @property
     def lora_names(self) -> list[str]:

@@ -20,7 +20,8 @@ class ProbeInfo(Record):
     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-    pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
+    pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
+    not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
     of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
@@ -59,6 +60,7 @@ class ProbeInfo(Record):
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
     sequences: int = field(default=1, metadata=ADDED_LATER)
+    mean_tokens: int = field(default=0, metadata=ADDED_LATER)
     trainer: str = field(default="", metadata=ADDED_LATER)
     reference_bytes: int = field(default=0, metadata=ADDED_LATER)
     language_model: bool = field(default=False, metadata=ADDED_LATER)

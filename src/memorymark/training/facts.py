@@ -32,6 +32,7 @@ class TrainingFacts:
     sample: str = ""
     sample_sizes: dict[str, int] = field(default_factory=dict)
     sequences: int = 1
+    mean_tokens: int = 0
     trainer: str = ""
     language_model: bool = False
     vocabulary: int = 0
@@ -55,6 +56,7 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         sample=workload.sample,
         sample_sizes=dict(workload.sample_sizes),
         sequences=workload.sequences,
+        mean_tokens=workload.mean_tokens,
         trainer=workload.trainer,
         language_model=workload.language_model,
         vocabulary=workload.vocabulary,

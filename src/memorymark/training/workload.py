@@ -30,6 +30,7 @@ class Workload:
     ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
     ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
     ``{"tokens": 128}``, if a caller may change it, and ``sequences`` how many of that size a sample has.
+    If samples are packed, each of that size is a row of them, and ``mean_tokens`` their mean length.
     ``quantization`` says how the weights are published, if they are quantized.
     ``trainer`` is the trainer of TRL whose step it is, if it is one's. With ``compares``, the loss is
     called as ``loss(model, batch, reference)``: a frozen copy of the model or, under adapters, the model without them.
@@ -47,6 +48,7 @@ class Workload:
     sample: str = field(default="", kw_only=True)
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     sequences: int = field(default=1, kw_only=True)
+    mean_tokens: int = field(default=0, kw_only=True)
     quantization: Quantization | None = field(default=None, kw_only=True)
     trainer: str = field(default="", kw_only=True)
     compares: bool = field(default=False, kw_only=True)

@@ -49,9 +49,9 @@ class NamedTraining:
         """Returns the step as this GPU runs it."""
         return self.traces.of(self.request, gpu)
 
-    def at_length(self, seq_len: int) -> NamedTraining:
-        """Returns this training with samples of another length."""
-        return replace(self, request=replace(self.request, seq_len=seq_len))
+    def at_length(self, seq_len: int, mean_tokens: int | None) -> NamedTraining:
+        """Returns this training with samples of another length, or rows packed with samples of another mean length."""
+        return replace(self, request=self.request.at_length(seq_len, mean_tokens))
 
 
 class Worker:
@@ -121,10 +121,10 @@ class Worker:
         self._opened.retarget(gpu)
         return self._info({})
 
-    def reshape(self, seq_len: int) -> dict[str, Any]:
+    def reshape(self, seq_len: int, mean_tokens: int | None = None) -> dict[str, Any]:
         """Continues with samples of another length: measures the same model, or predicts from a new trace."""
         start = time.perf_counter()
-        self._opened.reshape(seq_len)
+        self._opened.reshape(seq_len, mean_tokens)
         settle(anew=self._probe.info.source == "measured")
         return self._info({"build": time.perf_counter() - start})
 

@@ -100,13 +100,13 @@ class RemoteProbe:
         else:
             self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu))
 
-    def reshape(self, seq_len: int) -> None:
-        """Continues with samples of another length."""
-        self._request = replace(self._request, seq_len=seq_len)
+    def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
+        """Continues with samples of another length, or rows packed with samples of another mean length."""
+        self._request = self._request.at_length(seq_len, mean_tokens)
         if self._worker is None:
             self._open()
         else:
-            self.info = ProbeInfo.from_dict(self.call("reshape", seq_len=seq_len))
+            self.info = ProbeInfo.from_dict(self.call("reshape", seq_len=seq_len, mean_tokens=mean_tokens))
 
     def phase_peaks(self, batch_size: int) -> dict[str, int]:
         """Peak allocated bytes of the forward pass, of forward and backward, and of the full step."""

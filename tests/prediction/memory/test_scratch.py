@@ -14,9 +14,10 @@ from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, 
 from memorymark.prediction.memory.scratch_space import NOTHING, PARAMETER_BYTES, Scratch
 from memorymark.prediction.timing.roofline import device_seconds
 from memorymark.units import MIB
-from support.operations import operation, tensor
+from support.operations import flash_operations, operation, tensor
 
 H200 = find_gpu("h200")
+FLASH = json.loads((Path(__file__).parents[2] / "data" / "h200_flash_attention.json").read_text())
 MEASURED = json.loads(gzip.decompress((Path(__file__).parents[2] / "data" / "h200_scratch.json.gz").read_bytes()))
 TENSOR = re.compile(r"(\w+)\[([\d, ]*)\](~?)")
 WORDS = {"None": None, "True": True, "False": False}
@@ -421,3 +422,27 @@ def test_only_convolutions_can_do_without_their_scratch():
     assert scratch_of(op, H200).optional
     assert scratch_of(gradients_of(op), H200).optional
     assert not scratch_of(attention_backward("cudnn", 128), H200).optional
+
+
+@pytest.mark.parametrize("case", FLASH["cases"], ids=str)
+def test_flash_attention_takes_what_it_took_on_a_gpu(case):
+    backward = flash_operations(case)[1]
+    results = sum(result.nbytes for result in backward.outputs)
+
+    assert 0 <= case["backward_peak_bytes"] - results - scratch_of(backward, H200).peak_bytes <= BLOCK_BYTES
+
+
+@pytest.mark.parametrize("case", FLASH["cases"], ids=str)
+def test_flash_attention_takes_about_as_long_as_on_a_gpu(case):
+    measured = case["forward_seconds"], case["backward_seconds"]
+    predicted = [device_seconds(one, H200, tf32=False) for one in flash_operations(case)]
+
+    assert predicted == pytest.approx(measured, rel=0.25)
+
+
+def test_flash_attention_uses_an_ampere_gpu_better_than_a_hopper_gpu():
+    forward = flash_operations(FLASH["cases"][0])[0]
+    a100 = find_gpu("a100-80gb")
+
+    shares = [device_seconds(forward, gpu, tf32=False) * gpu.half_flops for gpu in (a100, H200)]
+    assert shares[0] < 0.6 * shares[1]

@@ -691,7 +691,7 @@ export interface components {
          *
          *     ``trials`` are all that ran, in order; the last one at a size counts.
          *     ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
-         *     largest batch by more than 2 %.
+         *     largest batch by more than 2 %, ``packing`` if samples are packed.
          *
          *     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
          *     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -930,6 +930,8 @@ export interface components {
             };
             /** @default null */
             other_loop: components["schemas"]["OtherLoop"] | null;
+            /** @default null */
+            packing: components["schemas"]["Packing"] | null;
         };
         /**
          * Breakdown
@@ -1003,6 +1005,34 @@ export interface components {
             max_batch_size: number;
         };
         /**
+         * Packing
+         * @description A training on packed rows, beside the same with one sample in each row, as long as the row.
+         *
+         *     ``longest_max_batch_size`` is the largest batch of such rows, 0 if none fits; ``longest`` is the trial at the batch
+         *     that is recommended for typical rows, of which a step takes ``typical_seconds``.
+         */
+        Packing: {
+            /**
+             * Samples Per Row
+             * @description Samples that a row holds on average.
+             */
+            samples_per_row: number;
+            /**
+             * Gain
+             * @description Throughput in tokens of samples, over that with each sample padded to a whole row; null if not timed.
+             */
+            gain: number | null;
+            /** Mean Tokens */
+            mean_tokens: number;
+            /** Row Tokens */
+            row_tokens: number;
+            /** Longest Max Batch Size */
+            longest_max_batch_size: number;
+            longest: components["schemas"]["Trial"];
+            /** Typical Seconds */
+            typical_seconds: number | null;
+        };
+        /**
          * ProbeInfo
          * @description The device behind a probe, and the model on it.
          *
@@ -1011,7 +1041,8 @@ export interface components {
          *     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
          *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
          *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-         *     pair of texts. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
+         *     pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
+         *     not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
          *     of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
          *     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
          *     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
@@ -1117,6 +1148,11 @@ export interface components {
              * @default 1
              */
             sequences: number;
+            /**
+             * Mean Tokens
+             * @default 0
+             */
+            mean_tokens: number;
             /**
              * Trainer
              * @default
@@ -1327,6 +1363,16 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Packed
+             * @default false
+             */
+            packed: boolean;
+            /**
+             * Mean Tokens
+             * @default null
+             */
+            mean_tokens: number | null;
             /**
              * Reference
              * @default kept
@@ -1631,6 +1677,18 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Packed
+             * @description Fill rows of the sequence length with samples of varying length, which do not see each other.
+             * @default false
+             */
+            packed: boolean;
+            /**
+             * Mean Tokens
+             * @description The mean length of the samples that are packed; defaults to a quarter of a row.
+             * @default null
+             */
+            mean_tokens: number | null;
             /**
              * Reference
              * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
@@ -2284,6 +2342,18 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Packed
+             * @description Fill rows of the sequence length with samples of varying length, which do not see each other.
+             * @default false
+             */
+            packed: boolean;
+            /**
+             * Mean Tokens
+             * @description The mean length of the samples that are packed; defaults to a quarter of a row.
+             * @default null
+             */
+            mean_tokens: number | null;
             /**
              * Reference
              * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
@@ -3052,6 +3122,18 @@ export interface components {
              * @default null
              */
             audio_seconds: number | null;
+            /**
+             * Packed
+             * @description Fill rows of the sequence length with samples of varying length, which do not see each other.
+             * @default false
+             */
+            packed: boolean;
+            /**
+             * Mean Tokens
+             * @description The mean length of the samples that are packed; defaults to a quarter of a row.
+             * @default null
+             */
+            mean_tokens: number | null;
             /**
              * Reference
              * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.

@@ -34,6 +34,8 @@ COSTS: dict[str, tuple[float, float]] = {
     "half attention backward": (1.6, 3.5),
     "masked half attention": (5.6, 3.2),
     "masked half attention backward": (2.7, 3.6),
+    "flash attention": (2.75, 1.0),
+    "flash attention backward": (3.2, 3.8),
     "convolution": (1.4, 3.3),
     "convolution backward": (2.4, 3.3),
     "half convolution": (1.4, 4.7),

@@ -25,8 +25,8 @@ DEGREE = 4
 class Growth:
     """An operation at the traced batch size, and the same one at the next larger size.
 
-    One that ``repeats`` is that of the last sample, in a loop that runs it for each. ``carried`` are the storages that it
-    frees of the sample before.
+    One that ``repeats`` is that of the last sample, in a loop that runs it for each. ``carried`` are the storages that
+    it frees of the sample before.
     """
 
     operation: Operation
