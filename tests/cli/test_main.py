@@ -20,7 +20,7 @@ REQUEST_OPTIONS = [
     "--allocator", "--eval-mode",
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
-    "--memory-gib", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--precision", "--quiet", "-q",
+    "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--packed", "--precision", "--quiet", "-q",
     "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
