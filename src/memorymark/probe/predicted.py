@@ -298,7 +298,9 @@ class PredictedProbe:
             if operation.name in RECURRENT:
                 recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
         host = self._host_work(batch_size)
-        in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in {*device, *host})
+        # In the order of the step: that of a set, and so the last digit, differs between processes.
+        phases = dict.fromkeys([*device, *host])
+        in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
         return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)
 
     def _host_work(self, batch_size: int) -> dict[Phase, HostWork]:
