@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memorymark.checks.types import require_types
-from memorymark.engine.module_workload import own_workload, require_module, require_trained, where_it_is, with_twin
+from memorymark.engine.module_workload import as_module, own_workload, require_trained, where_it_is, with_twin
 from memorymark.engine.search import TrialLog, search_with
+from memorymark.engine.trainers import trained_by
 from memorymark.errors import DoesNotFitError, UsageError
 from memorymark.events import OnEvent, ignore
 from memorymark.keyword_types import AnalysisOptions, ModuleOptions
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # The arguments of max_batch_size besides the options of a recipe and a target.
-OWN = ("max_batch", "margin", "on_event", "batch", "loss", "optimizer")
+OWN = ("max_batch", "margin", "on_event", "batch", "loss", "optimizer", "step", "between")
 # How many sizes to try between one that keeps the margin and one that does not.
 LOOKS_BETWEEN = 4
 
@@ -48,6 +49,13 @@ class BatchSize(int):
     trials: list[Trial]
 
     @property
+    def peaks(self) -> dict[str, int]:
+        """Peak allocated bytes at the largest batch: of the ``step``, and of each function that runs ``between``."""
+        trial = next(trial for trial in reversed(self.trials) if trial.batch_size == self and trial.fits)
+        of_step = trial.step_peak_bytes if trial.between_peak_bytes else trial.peak_allocated_bytes
+        return {"step": of_step, **trial.between_peak_bytes}
+
+    @property
     def source(self) -> str:
         """``measured`` or ``predicted``."""
         return self.trials[-1].source
@@ -60,11 +68,13 @@ class BatchSize(int):
 
 
 def max_batch_size(
-    module: nn.Module,
-    batch: Callable[..., Any],
+    module: Any,
+    batch: Any = None,
     loss: Callable[..., Any] | None = None,
     optimizer: Any = None,
     *,
+    step: Callable[..., Any] | None = None,
+    between: Any = None,
     max_batch: int | None = None,
     margin: float = DEFAULT_MARGIN,
     on_event: OnEvent = ignore,
@@ -72,10 +82,16 @@ def max_batch_size(
 ) -> BatchSize:
     """Finds the largest batch with which this module trains, and leaves the module unchanged.
 
-    ``batch(size)`` or ``batch(size, device)`` makes a batch: the keyword arguments of a forward call, or whatever
-    ``loss`` takes. ``loss(module, batch)`` runs the forward pass and returns the loss; by default, the ``.loss`` of the
-    module's output is used. ``optimizer`` is an optimizer, a list of several, a function that makes them from the
-    module, or a name that the command line knows; the default is AdamW.
+    ``module`` may be several, in a list or a dict, or a Trainer of transformers or Lightning, which then says the rest.
+    ``batch(size)`` or ``batch(size, device)`` makes a batch: the arguments of a forward call (a dict, a tuple, a pair of
+    both, one tensor), or whatever ``loss`` or ``step`` takes. A data loader makes batches of its largest sample.
+    ``loss(module, batch)`` runs the forward pass and returns the loss; by default, the loss in the module's output is
+    used. ``optimizer`` is an optimizer, a list of several, a function that makes them from the module, or a name that
+    the command line knows; the default is AdamW.
+
+    ``step(module, batch, optimizer)`` replaces ``loss``: it runs a whole training step with as many backward passes and
+    updates as it likes. ``between`` names functions with the same arguments that run between steps, such as
+    ``{"evaluation": evaluate}``; ``peaks`` of the answer names the peak of each.
 
     Steps run on the module's device, or on the GPU if the module is on the CPU and there is a GPU. ``device`` picks
     another device; ``gpu`` predicts for a GPU of the catalog instead. Weights, buffers, gradients, modes, the
@@ -84,15 +100,22 @@ def max_batch_size(
     import torch
 
     from memorymark.probe.local import LocalProbe
+    from memorymark.training.mentioned import mentioned_unharmed
 
-    require_module(module)
-    given = {**options, "max_batch": max_batch, "margin": margin, "on_event": on_event}
+    trained = trained_by(module, batch)
+    if trained is not None:
+        module, batch, options = trained.module, trained.batch, {**trained.options, **options}
+        loss = loss or (trained.loss if step is None else None)
+        optimizer = trained.optimizer if optimizer is None else optimizer
+    module = as_module(module)
+    given: dict[str, Any] = {**options, "max_batch": max_batch, "margin": margin, "on_event": on_event}
     search, recipe, target = _read(given, optimizer if isinstance(optimizer, str) else None)
     require_trained(module)
     target = where_it_is(module, target)
-    workload = own_workload(module, batch, loss, None if isinstance(optimizer, str) else optimizer)
+    optimizer = None if isinstance(optimizer, str) else optimizer
+    workload = own_workload(module, batch, loss, optimizer, step=step, between=between)
     is_predicted = target.gpu is not None
-    with torch.enable_grad():
+    with torch.enable_grad(), mentioned_unharmed(loss, step, *workload.between.values()):
         workload = with_twin(workload, module) if is_predicted else workload
         with LocalProbe(workload, recipe, target, preserve=not is_predicted) as probe:
             return _found(probe, workload.name, search)

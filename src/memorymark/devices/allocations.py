@@ -9,7 +9,9 @@ from typing import Literal
 
 from memorymark.results.trial import Breakdown
 
-Phase = Literal["forward", "backward", "optimizer"]
+Phase = str
+"""``forward``, ``backward``, ``optimizer``, or the name of what runs between the steps."""
+PHASES_OF_STEP = ("forward", "backward", "optimizer")
 Owner = Literal["weights", "gradients", "optimizer_state"]
 
 

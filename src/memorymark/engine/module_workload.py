@@ -10,9 +10,12 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from memorymark.checks.types import shown
+from memorymark.devices.allocations import PHASES_OF_STEP
 from memorymark.devices.resolve import on_device
+from memorymark.engine.loader_batches import batches_of
 from memorymark.errors import CannotPredictError, UsageError
 from memorymark.question.target import Target
+from memorymark.training.blame import blaming
 from memorymark.training.workload import Workload, require_function
 
 if TYPE_CHECKING:
@@ -20,14 +23,21 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def require_module(module: Any) -> None:
-    """Refuses what is no module."""
+def as_module(given: Any) -> nn.Module:
+    """Returns a module; several, in a list or a dict, as one that holds them. Refuses anything else."""
     from torch import nn
 
-    if not isinstance(module, nn.Module):
-        raise UsageError(
-            f"max_batch_size takes a torch module, not {shown(module)}; for names, see analyze.", code="wrong_type"
-        )
+    if isinstance(given, nn.Module):
+        return given
+    if given and isinstance(given, (list, tuple)) and all(isinstance(one, nn.Module) for one in given):
+        return nn.ModuleList(given)
+    if given and isinstance(given, dict) and all(isinstance(one, nn.Module) for one in given.values()):
+        return nn.ModuleDict(given)
+    raise UsageError(
+        f"max_batch_size takes a torch module, several in a list or a dict, or a Trainer, not {shown(given)}; for "
+        "names, see analyze.",
+        code="wrong_type",
+    )
 
 
 def require_trained(module: nn.Module) -> None:
@@ -48,13 +58,39 @@ def where_it_is(module: nn.Module, target: Target) -> Target:
     return on_device(target, str(device) if device.type == "cuda" else device.type)
 
 
-def own_workload(module: nn.Module, batch: Any, loss: Any, optimizer: Any) -> Workload:
+def own_workload(
+    module: nn.Module, batch: Any, loss: Any, optimizer: Any, *, step: Any = None, between: Any = None
+) -> Workload:
     """Returns a workload that trains this very module; raises ``UsageError`` if a part of it cannot be used."""
     from memorymark.training.optimizers import name_of
 
     _require_loss(loss)
     made, optimizers = _on_device(batch), _maker(optimizer, module)
-    return Workload(lambda: module, made, loss, name=name_of(module), optimizer=optimizers)
+    return Workload(
+        lambda: module,
+        made,
+        loss,
+        name=name_of(module),
+        optimizer=optimizers,
+        step=step,
+        between=_named(between),
+    )
+
+
+def _named(between: Any) -> dict[str, Any]:
+    """Returns what runs between steps by name; a function alone goes by its own."""
+    if between is None:
+        return {}
+    if callable(between):
+        return {str(getattr(between, "__name__", "between")): between}
+    if not isinstance(between, dict) or not all(isinstance(name, str) for name in between):
+        raise UsageError(
+            f"between= must be a function or a dict of them by name, not {shown(between)}.", code="bad_workload"
+        )
+    for name in between:
+        if name in PHASES_OF_STEP:
+            raise UsageError(f"between= cannot be called {name!r}, which is a part of each step.", code="bad_workload")
+    return between
 
 
 def _require_loss(loss: Any) -> None:
@@ -72,7 +108,15 @@ def _require_loss(loss: Any) -> None:
 
 
 def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
-    """Returns a batch function that takes a size and a device; if ``batch`` takes a size only, its result is moved."""
+    """Returns a batch function that takes a size and a device; if ``batch`` takes a size only, its result is moved.
+
+    A data loader makes batches of any size from its samples.
+    """
+    from torch.utils.data import DataLoader
+
+    if isinstance(batch, DataLoader):
+        with blaming("batch="):
+            batch = batches_of(batch)
     takes = ("size", "device") if callable(batch) and _required_arguments(batch) >= 2 else ("size",)
     require_function("batch", batch, takes)
     if len(takes) == 2:

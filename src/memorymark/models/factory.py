@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from memorymark.question.model_names import FactoryCall, read_factory
 from memorymark.question.request import Request
 from memorymark.suggestions import meant, without
 from memorymark.training.blame import said_by
-from memorymark.training.workload import Batch, Workload, count_elements
+from memorymark.training.workload import Batch, Workload, count_elements, tensors_of
 
 if TYPE_CHECKING:
     import torch
@@ -131,17 +132,12 @@ def _require_growing_batches(workload: Workload, name: str) -> None:
 
 
 def _batch(workload: Workload, size: int, device: torch.device, name: str) -> Batch:
-    import torch
-
     try:
         batch = workload.batch(size, device)
     except Exception as error:
         raise _theirs(f"batch() of {name} raised {said_by(error)}.") from None
-    if not isinstance(batch, dict) or not batch:
-        raise _theirs(f"batch() of {name} returned {_kind(batch)}, not a dictionary of tensors.")
-    for key, value in batch.items():
-        if not isinstance(value, torch.Tensor):
-            raise _theirs(f"batch() of {name} returned {_kind(value)} as {key!r}, not a tensor.")
+    if not tensors_of(batch):
+        raise _theirs(f"batch() of {name} returned {_kind(batch)} without any tensor.")
     return batch
 
 
@@ -151,8 +147,10 @@ def _theirs(sentence: str) -> UsageError:
 
 
 def _describe(batch: Batch) -> str:
-    """Describes the shape of a sample: ``x 3x128x128, y``."""
-    return ", ".join(f"{key} {'x'.join(map(str, value.shape[1:]))}".strip() for key, value in batch.items())
+    """Describes the shape of a sample: ``x 3x128x128, y``; without names, what has no shape is left out."""
+    named = dict(batch) if isinstance(batch, Mapping) else {"": batch}
+    parts = (f"{key} {'x'.join(map(str, t.shape[1:]))}".strip() for key in named for t in tensors_of(named[key]))
+    return ", ".join(filter(None, parts))
 
 
 def _file_module(file: str) -> ModuleType:

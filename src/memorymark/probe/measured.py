@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from memorymark.catalog import match_gpu
 from memorymark.devices import Device
-from memorymark.devices.allocations import Owner, Phase, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Owner, Phase, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.host_memory import HostMeter
 from memorymark.devices.segments import Segment
@@ -25,6 +25,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Breakdown, Failure, Trial
 from memorymark.suggestions import without
+from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import facts_of
 from memorymark.training.failures import classify
 from memorymark.training.guard import unharmed
@@ -72,6 +73,8 @@ class MeasuredProbe:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
             if runs_compiled_code(self._step.model):
                 self._require_cuda("pass the model as it was before torch.compile")
+            if device.kind != "cuda":
+                stack.enter_context(refusing_compiled(self._not_compiled_here))
             self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
@@ -97,13 +100,18 @@ class MeasuredProbe:
 
     def _require_cuda(self, instead: str | Message, **about: Any) -> None:
         if self._device.kind != "cuda":
-            raise UsageError(
-                f"torch.compile cannot be measured on the {self._device.name}, where memory is counted operation by "
-                "operation",
-                hint=Message("use a CUDA GPU, or {instead}", instead=as_message(instead)),
-                code="not_applicable",
-                **about,
-            )
+            raise self._not_compiled_here(instead, **about)
+
+    def _not_compiled_here(
+        self, instead: str | Message = "pass the functions as they were before torch.compile", **about: Any
+    ) -> UsageError:
+        return UsageError(
+            f"torch.compile cannot be measured on the {self._device.name}, where memory is counted operation by "
+            "operation",
+            hint=Message("use a CUDA GPU, or {instead}", instead=as_message(instead)),
+            code="not_applicable",
+            **about,
+        )
 
     def _require_own_memory(self) -> None:
         """Refuses to offload from a device that shares the host's memory."""
@@ -330,7 +338,7 @@ class MeasuredProbe:
         return owners
 
     def _timed(self, batch_size: int) -> dict[str, Any]:
-        time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step(batch_size), count))
+        time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step.alone(batch_size), count))
         samples = batch_size * self._recipe.accumulation_steps
         return {
             "step_seconds": time.seconds,
@@ -391,6 +399,10 @@ class _PeakMeter:
             peak_reserved_bytes=self.peak_reserved_bytes,
             forward_peak_bytes=self._phase_peak_bytes.get("forward", 0),
             backward_peak_bytes=self._phase_peak_bytes.get("backward", 0),
+            optimizer_peak_bytes=self._phase_peak_bytes.get("optimizer", 0),
+            between_peak_bytes={
+                name: peak for name, peak in self._phase_peak_bytes.items() if name not in PHASES_OF_STEP
+            },
             resting_bytes=reading.allocated_bytes,
             device_bytes=self.peak_reserved_bytes + outside_bytes,
             allocator_retries=reading.allocator_retries - self._retries_after_first_step,

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import Phase, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Phase, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
@@ -170,6 +170,8 @@ class PredictedProbe:
     def _resting(self) -> Resting | None:
         """Returns the memory layout after a small first step, where a search begins; ``None`` if not even that fits."""
         memory = self._memory(self._capacity_bytes)
+        if self._later.carried:  # what is left lasts only until the next step
+            return None
         try:
             memory.hold(self._step.weights.items())
             list(memory.run(self._first, FIRST_BATCH, self._scratch))
@@ -213,6 +215,8 @@ class PredictedProbe:
             peak_reserved_bytes=allocator.peak_reserved_bytes,
             forward_peak_bytes=peaks["forward"],
             backward_peak_bytes=peaks["backward"],
+            optimizer_peak_bytes=peaks["optimizer"],
+            between_peak_bytes={name: peak for name, peak in peaks.items() if name not in PHASES_OF_STEP},
             resting_bytes=allocator.allocated_bytes,
             device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
             allocator_retries=allocator.retries - retries,
@@ -252,7 +256,9 @@ class PredictedProbe:
         trace = Trace(before=dict(outputs))
         for lasting in (self._step.weights, self._step.optimizer_state):
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
-        alive: dict[int, int] = {}
+        carried = self._carried_bytes(batch_size)
+        trace.before |= carried.items()
+        alive = dict(carried)
         for index, growth in enumerate(program.operations, 1):
             for number in growth.operation.freed:
                 if number in alive and number not in kept:
@@ -268,6 +274,12 @@ class PredictedProbe:
                 trace.events += [("scratch", peak), ("scratch", -peak)]
             trace.marks += [(phase, len(trace.events)) for phase, end in program.marks if end == index]
         return trace
+
+    def _carried_bytes(self, batch_size: int) -> dict[int, int]:
+        """Returns what the step before left that this one frees."""
+        later = self._step.later
+        made = (one for growth in later.operations for one in growth.made_at(batch_size))
+        return {later.carried[number]: size for number, size in made if number in later.carried}
 
     @cached_property
     def _kernels(self) -> list[tuple[Phase, Growth, int]]:

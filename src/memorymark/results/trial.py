@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Literal
 
-from memorymark.documents import ADDED_LATER, Record, in_document
+from memorymark.documents import ADDED_LATER, LEFT_OUT, Record, in_document
 from memorymark.results.shown import Shown
 
 Source = Literal["measured", "predicted"]
@@ -74,7 +74,7 @@ class Trial(Record, Shown):
     """One trial of one batch size.
 
     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
-    larger batches. ``resting_bytes`` is what stays allocated between steps.
+    larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is what stays allocated between steps.
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
@@ -93,6 +93,8 @@ class Trial(Record, Shown):
     peak_reserved_bytes: int = 0
     forward_peak_bytes: int = 0
     backward_peak_bytes: int = 0
+    optimizer_peak_bytes: int = field(default=0, metadata=LEFT_OUT)
+    between_peak_bytes: dict[str, int] = field(default_factory=dict, metadata=LEFT_OUT)
     resting_bytes: int = 0
     device_bytes: int = 0
     allocator_retries: int = 0
@@ -104,6 +106,11 @@ class Trial(Record, Shown):
     intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)
     peak_host_bytes: int = field(default=0, metadata=ADDED_LATER)
     tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
+
+    @property
+    def step_peak_bytes(self) -> int:
+        """The peak of allocated bytes in the step itself, without what runs between steps; 0 if it was not kept."""
+        return max(self.forward_peak_bytes, self.backward_peak_bytes, self.optimizer_peak_bytes)
 
     @property
     def rate_unit(self) -> Literal["tokens/s", "samples/s"]:

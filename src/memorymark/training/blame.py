@@ -18,6 +18,8 @@ CALLED_WITH = {
     "size, unlike a data loader or a collate function",
     "loss=": "with the module and what batch= returns",
     "optimizer=": "with the module",
+    "step=": "with the module, what batch= returns and the optimizer, or a list if there are several",
+    "between=": "with the module, what batch= returns and the optimizer, or a list if there are several",
     "the module": "with what batch= returns as its keyword arguments, unless there is a loss=",
 }
 

@@ -42,20 +42,35 @@ def _no_mean(what: Message) -> UsageError:
 
 
 def own_loss(model: Callable[..., Any], batch: Batch, name: str) -> Tensor:
-    """Returns the loss in a model's output, as transformers models have it."""
-    if not isinstance(batch, Mapping):
-        raise UsageError(
-            f"batch() of {name} returned a {_kind(batch)}; without loss= it must return a dict of arguments.",
-            code="bad_workload",
-        )
-    output = model(**batch)
-    loss: Tensor | None = getattr(output, "loss", None)
+    """Returns the loss in a model's output: its ``.loss``, ``["loss"]``, or its only single number."""
+    output = _called(model, batch)
+    loss: Tensor | None = _loss_in(output)
     if loss is None:
         raise UsageError(
             f"the model of {name} returns a {_kind(output)} without .loss; pass loss=, a function of model and batch.",
             code="bad_workload",
         )
     return loss
+
+
+def _called(model: Callable[..., Any], batch: Batch) -> Any:
+    """Calls a model with a batch: keyword arguments, positional ones, a pair of both, or one tensor."""
+    if isinstance(batch, Mapping) and all(isinstance(name, str) for name in batch):
+        return model(**batch)
+    if not isinstance(batch, (list, tuple)):
+        return model(batch)
+    if len(batch) == 2 and isinstance(batch[0], (list, tuple)) and isinstance(batch[1], Mapping):
+        return model(*batch[0], **batch[1])
+    return model(*batch)
+
+
+def _loss_in(output: Any) -> Any:
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if loss is not None:
+        return loss
+    parts = output if isinstance(output, (list, tuple)) else [output]
+    numbers = [part for part in parts if isinstance(part, Tensor) and part.numel() == 1 and part.requires_grad]
+    return numbers[0] if len(numbers) == 1 else None
 
 
 def require_one_number(loss: Any, argument: str) -> None:

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import is_fake
 from torch.utils._pytree import tree_map_only
 
-from memorymark.devices.allocations import Phase
 from memorymark.devices.host_memory import HostMeter
 from memorymark.devices.storages import dense_parts
 from memorymark.errors import UsageError
@@ -25,11 +24,11 @@ from memorymark.training.host_links import activations_kept, link_for
 from memorymark.training.losses import mean_of_logits, own_loss, require_one_number
 from memorymark.training.optimizers import gradients_taken, optimizers_of
 from memorymark.training.quantizing import scales_of
+from memorymark.training.own_step import OnPhase, OwnStep, as_given, no_updates, require_undecided
 from memorymark.training.reference import Reference
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
-OnPhase = Callable[[Phase], None]
 _has_compiled = False
 
 
@@ -63,16 +62,40 @@ class TrainingStep:
         compiles = recipe.compile and not is_compiled(self.model)
         self._forward: nn.Module = compiled(self.model) if compiles else self.model
         self._on_outputs, self._outputs = on_outputs, None
+        self._own = self._own_step()
         self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
 
     def __call__(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
-        """Runs one step; ``on_phase`` is told when each phase has ended."""
+        """Runs one step and what comes between steps; ``on_phase`` is told when each phase has ended."""
+        self.alone(batch_size, on_phase)
+        for name, function in self.workload.between.items():
+            with matmul_precision(self.recipe), self._autocast(), blaming("between="):
+                function(self._forward, self._batch(batch_size), as_given(self.optimizers))
+            on_phase(name)
+
+    def alone(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
+        """Runs one step."""
         with matmul_precision(self.recipe):
-            for _ in range(self.recipe.accumulation_steps):
-                with gradients_taken(self.recipe, self.optimizers):
-                    self._forward_and_backward(batch_size, on_phase)
-            self._update()
+            if self._own is not None:
+                self._run_own(self._own, batch_size, on_phase)
+            else:
+                for _ in range(self.recipe.accumulation_steps):
+                    with gradients_taken(self.recipe, self.optimizers):
+                        self._forward_and_backward(batch_size, on_phase)
+                self._update()
         on_phase("optimizer")
+
+    def _own_step(self) -> OwnStep | None:
+        if self.workload.step is None:
+            return None
+        require_undecided(self.recipe)
+        return OwnStep(self.workload.step, self.model, self.optimizers)
+
+    def _run_own(self, own: OwnStep, batch_size: int, on_phase: OnPhase) -> None:
+        batch = self._batch(batch_size)
+        with blaming("step="):
+            own.run(batch, on_phase)
+        self._has_optimizer_state = bool(self.optimizers)
 
     def forward_only(self, batch_size: int) -> None:
         """Runs the forward pass alone and keeps nothing for a backward pass."""
@@ -231,7 +254,8 @@ class TrainingStep:
                 return mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:
                 compared = () if self.reference is None else (self.reference,)
-                return self.workload.loss(self._forward, batch, *compared)
+                with no_updates():
+                    return self.workload.loss(self._forward, batch, *compared)
             return own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:

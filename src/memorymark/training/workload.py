@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-Batch = dict[str, "Tensor"]
+# Usually a dict of tensors: the keyword arguments of a forward call.
+Batch = Any
 # What each function is called with; the loss also with the reference, if there is one.
-TAKES = {"build": (), "batch": ("size", "device"), "loss": ("model", "batch"), "optimizer": ("model",)}
+TAKES = {
+    "build": (),
+    "batch": ("size", "device"),
+    "loss": ("model", "batch"),
+    "optimizer": ("model",),
+    "step": ("model", "batch", "optimizer"),
+}
+MAY_BE_LEFT_OUT = ("loss", "optimizer", "step")
 
 
 @dataclass(frozen=True)
@@ -25,9 +33,13 @@ class Workload:
     """A model to build and the synthetic batches to train it on.
 
     ``build()`` makes the model, with the device as torch's default device; it is called for every run or prediction.
-    ``batch(size, device)`` makes the keyword arguments of one forward call, labels included.
+    ``batch(size, device)`` makes the arguments of one forward call, labels included: a dict of keyword arguments, a
+    tuple or list of positional ones, a pair of both, or one tensor. For a ``loss`` or ``step`` it may be anything.
     ``loss(model, batch)`` runs the forward pass and returns the loss; without it the model's own ``.loss`` is used.
     ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
+    ``step(model, batch, optimizer)`` runs a whole training step instead of a loss: backward passes and updates, of
+    several optimizers if need be, in any order. ``optimizer`` is then a list if there are several.
+    ``between`` names what runs after each step, such as an evaluation, called like ``step``; its time does not count.
     ``sample`` describes the size of a sample for people; ``sample_sizes`` gives it in numbers by unit, such as
     ``{"tokens": 128}``, if a caller may change it, and ``sequences`` how many of that size a sample has.
     If samples are packed, each of that size is a row of them, and ``mean_tokens`` their mean length.
@@ -45,6 +57,10 @@ class Workload:
     optimizer: Callable[[nn.Module], torch.optim.Optimizer | Sequence[torch.optim.Optimizer]] | None = field(
         default=None, kw_only=True
     )
+    step: Callable[[nn.Module, Any, Any], object] | None = field(default=None, kw_only=True)
+    between: Mapping[str, Callable[[nn.Module, Any, Any], object]] = field(
+        default_factory=dict, kw_only=True, hash=False
+    )
     sample: str = field(default="", kw_only=True)
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     sequences: int = field(default=1, kw_only=True)
@@ -57,9 +73,13 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name, takes in TAKES.items():
-            given, may_be_left_out = getattr(self, name), name in ("loss", "optimizer")
-            if not (given is None and may_be_left_out):
+            given = getattr(self, name)
+            if not (given is None and name in MAY_BE_LEFT_OUT):
                 require_function(name, given, (*takes, "reference") if name == "loss" and self.compares else takes)
+        for name, function in self.between.items():
+            require_function(f"between[{name!r}]", function, TAKES["step"])
+        if self.step is not None and self.loss is not None:
+            raise UsageError("step= computes its own loss; leave loss= out.", code="bad_workload")
         for name in ("name", "sample"):
             if not isinstance(getattr(self, name), str):
                 raise UsageError(f"{name}= must be a string, not {shown(getattr(self, name))}.", code="bad_workload")

@@ -80,6 +80,9 @@ class Memory:
                 overall_peak = max(overall_peak, self.allocator.peak_allocated_bytes)
                 self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
         self.allocator.peak_allocated_bytes = max(overall_peak, self.allocator.peak_allocated_bytes)
+        for left, place in program.carried.items():
+            if left in self.blocks:
+                self.blocks[place] = self.blocks.pop(left)
 
     def drop_outputs(self) -> None:
         """Frees the outputs that are kept."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 from memorymark.training.building import build_model
+from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import TrainingFacts, facts_of
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.workload import Workload
@@ -97,11 +98,15 @@ def _trace(
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
-        tracer = Tracer(fake_mode, routing)
+        tracer = Tracer(fake_mode, routing, is_own=workload.step is not None)
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
         _update_all_at_once(step)
         _note_updates(step, tracer)
-        with _not_tracing_for_transformers(), flash_attention(capability), like_real(), fake_mode, tracer:
+        with ExitStack() as stack:
+            if workload.step is not None or workload.between:
+                stack.enter_context(tracer.seeing_forwards())
+            for context in (*_pretences(capability), fake_mode, tracer):
+                stack.enter_context(context)
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             traces = _steps(step, tracer)
@@ -116,6 +121,14 @@ def _trace(
         facts=replace(facts_of(step), routing_matters=tracer.routed),
     )
     return traced, tracer.routed
+
+
+def _pretences(capability: tuple[int, int]) -> Iterator[AbstractContextManager[None]]:
+    """Yields what makes a step on fake tensors go as one on a GPU would."""
+    yield _not_tracing_for_transformers()
+    yield flash_attention(capability)
+    yield like_real()
+    yield refusing_compiled(lambda: cannot_predict_compiled("pass the functions as they were before torch.compile"))
 
 
 def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredictError:
@@ -209,17 +222,21 @@ def _steps(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
     over, with its cache filled but without an optimizer's state. One that loops over its samples does more, and tells
     in a third step how much more for each.
     """
-    sizes = (TRACED_BATCH, TRACED_BATCH + 1)
-    traces = [_traced(step, tracer, size) for size in sizes]
-    if not same_work(*traces) and not may_loop(*traces):
+    traces = _two(step, tracer)
+    if not same_work(*traces) and (step.workload.step is not None or not may_loop(*traces)):
         step.start_over()
-        traces = [_traced(step, tracer, size) for size in sizes]
+        traces = _two(step, tracer)
     if not same_work(*traces):
-        traces.append(_traced(step, tracer, TRACED_BATCH + 2))
+        traces.append(_traced(step, tracer, TRACED_BATCH + 2, traces[-1]))
     return traces
 
 
-def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
+def _two(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
+    first = _traced(step, tracer, TRACED_BATCH)
+    return [first, _traced(step, tracer, TRACED_BATCH + 1, first)]
+
+
+def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTrace | None = None) -> StepTrace:
     trace = tracer.start()
 
     def on_phase(phase: Phase) -> None:
@@ -249,7 +266,7 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int) -> StepTrace:
             if sign in str(error):
                 raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
         raise
-    return add_in_place(trace)
+    return add_in_place(trace, before)
 
 
 @contextmanager

@@ -15,14 +15,15 @@ FILLS = frozenset({"scatter_add", "scatter", "index_put", "_index_put_impl", "in
 ZEROS = frozenset({"new_zeros", "zeros", "zeros_like"})
 
 
-def add_in_place(trace: StepTrace) -> StepTrace:
-    """Returns the trace as it would be with plain tensors.
+def add_in_place(trace: StepTrace, before: StepTrace | None = None) -> StepTrace:
+    """Returns the trace as it would be with plain tensors; ``before`` is that of the step before it.
 
     Autograd adds in place when gradients meet, and attention and linear layers when they add a bias: into the first of
     the two, if it fills its memory, is not a view of another tensor and is not needed any more. The backward passes of
     gathering and indexing write into zeros that they have made for that.
     """
-    sums = _Sums([replace(operation) for operation in trace.operations], trace.marks)
+    earlier = before.renamed if before is not None else {}
+    sums = _Sums([replace(operation) for operation in trace.operations], trace.marks, earlier)
     for index in range(len(sums.operations) - 1):
         sums.see(index)
         if (place := sums.place_for(index)) is not None:
@@ -33,13 +34,15 @@ def add_in_place(trace: StepTrace) -> StepTrace:
         sums.renamed.get(number, number) if isinstance(number, int) else number: owner
         for number, owner in trace.owners.items()
     }
-    return replace(trace, operations=sums.operations, owners=owners)
+    return replace(trace, operations=sums.operations, owners=owners, renamed=sums.renamed)
 
 
 class _Sums:
     """Goes through the operations of a step; ``renamed`` maps each in-place sum to the storage that holds it."""
 
-    def __init__(self, operations: list[Operation], marks: Sequence[tuple[Phase, int]]) -> None:
+    def __init__(
+        self, operations: list[Operation], marks: Sequence[tuple[Phase, int]], earlier: dict[int, int]
+    ) -> None:
         self.operations = operations
         starts = [0, *(end for _, end in marks)]
         self._backward = {
@@ -48,7 +51,7 @@ class _Sums:
             for at in range(start, end)
             if phase == "backward"
         }
-        self.renamed: dict[int, int] = {}
+        self.renamed = dict(earlier)
         self._sizes: dict[int, int] = {}
         self._views: set[TensorFacts] = set()
         self._zeros: set[int] = set()

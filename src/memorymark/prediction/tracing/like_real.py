@@ -1,9 +1,10 @@
-"""What a model can do with real tensors in its forward pass, and torch does differently with fake ones."""
+"""What a model can do with real tensors on a GPU, and torch does differently with fake ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from typing import Any
 
 import torch
@@ -13,18 +14,30 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 @contextmanager
 def like_real() -> Iterator[None]:
-    """Makes ``module.to(dtype)`` and ``f"expert_{index}"`` work on fake tensors; routers of mixtures need both.
+    """Makes ``module.to(dtype)`` and ``f"expert_{index}"`` work on fake tensors, and ``autocast("cuda")`` apply to them.
 
-    torch swaps fake parameters when it casts them, which fails once an optimizer refers to them.
+    Routers of mixtures need the first two. torch swaps fake parameters when it casts them, which fails once an
+    optimizer refers to them. Fake tensors are labelled CPU, so autocast for CUDA would leave them alone.
     """
     casting: Any = nn.Module._apply
+    entering: Any = torch.amp.autocast_mode.autocast.__init__
+    torch.amp.autocast_mode.autocast.__init__ = partialmethod(_autocast, entering)  # type: ignore[method-assign,assignment]
     nn.Module._apply = _apply  # type: ignore[method-assign]
     FakeTensor.__format__ = _format  # type: ignore[method-assign]
     try:
         yield
     finally:
         nn.Module._apply = casting  # type: ignore[method-assign]
+        torch.amp.autocast_mode.autocast.__init__ = entering  # type: ignore[method-assign]
         del FakeTensor.__format__
+
+
+def _autocast(
+    self: Any, original: Any, device_type: str, dtype: torch.dtype | None = None, *args: Any, **kwargs: Any
+) -> None:
+    if device_type == "cuda":
+        device_type, dtype = "cpu", dtype or torch.get_autocast_dtype("cuda")
+    original(self, device_type, dtype, *args, **kwargs)
 
 
 def _apply(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:

@@ -86,9 +86,13 @@ class StepTrace:
 
     ``owners`` maps the lasting storages to their owners after the last backward pass. ``updates`` are the
     operations of optimizers before the optimizer's phase: the places of the first and of the one after the last.
+    ``is_own`` says that it is a step of the caller's own, in which all updates are noted so. ``renamed`` maps sums that
+    were made in place to the storages that hold them.
     """
 
     operations: list[Operation] = field(default_factory=list)
     marks: list[tuple[Phase, int]] = field(default_factory=list)
     owners: dict[Hashable, Owner] = field(default_factory=dict)
     updates: list[tuple[int, int]] = field(default_factory=list)
+    is_own: bool = False
+    renamed: dict[int, int] = field(default_factory=dict)

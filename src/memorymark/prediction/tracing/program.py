@@ -7,12 +7,12 @@ samples. After that, any batch size can be evaluated without tracing again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle, groupby, pairwise
 from math import factorial, prod
 
-from memorymark.devices.allocations import Phase
+from memorymark.devices.allocations import PHASES_OF_STEP, Phase
 from memorymark.errors import CannotPredictError
 from memorymark.prediction.tracing.loops import Aligned, aligned, copy_number, for_sample, renumbered
 from memorymark.prediction.tracing.operation import MODEL_RETURNS, PHASE_END, Operation, StepTrace, TensorFacts
@@ -109,20 +109,25 @@ class Growth:
 
 @dataclass(frozen=True)
 class Program:
-    """The operations of one step in order, and after how many of them each phase ended."""
+    """The operations of one step in order, and after how many of them each phase ended.
+
+    ``carried`` maps storages that the step leaves to those of the step before that it frees in their place.
+    """
 
     operations: list[Growth]
     marks: list[tuple[Phase, int]]
+    carried: dict[int, int] = field(default_factory=dict)
 
     def counted(self, accumulation_steps: int) -> Iterator[tuple[Phase, Growth, int]]:
         """Yields each operation with its phase and how often it runs in a step of this many accumulated batches.
 
-        At most two batches were traced, and the second stands for all later ones.
+        At most two batches were traced, and the second stands for all later ones. What runs between steps is left out.
         """
-        second, start = self._second_batch, 0
+        second, start = self._second_batch if accumulation_steps > 1 else range(0), 0
         for phase, end in self.marks:
             times = accumulation_steps - 1 if start in second else 1
-            yield from ((phase, growth, times) for growth in self.operations[start:end])
+            if phase in PHASES_OF_STEP:
+                yield from ((phase, growth, times) for growth in self.operations[start:end])
             start = end
 
     def accumulating(self, batches: int) -> Program:
@@ -137,7 +142,7 @@ class Program:
         before = [(phase, end) for phase, end in self.marks if end <= second.start]
         after = [(phase, end + more) for phase, end in self.marks if end > second.start]
         operations = self.operations[: second.stop] + again * self.operations[second.start : second.stop]
-        return Program(operations + self.operations[second.stop :], before + repeated + after)
+        return replace(self, operations=operations + self.operations[second.stop :], marks=before + repeated + after)
 
     @cached_property
     def loops(self) -> bool:
@@ -158,7 +163,7 @@ class Program:
             once = [(growth.at(batch_size), growth.carried) for growth in group]
             each = (for_sample(op, copy, own, carried) for copy in range(copies) for op, carried in once)
             operations += (Growth(op, op, batch_size) for op in each)
-        return Program(operations, _marks(operations, self.marks))
+        return replace(self, operations=operations, marks=_marks(operations, self.marks))
 
     @cached_property
     def returned(self) -> frozenset[int]:
@@ -178,8 +183,11 @@ def merge(traces: Sequence[StepTrace], batch_size: int) -> tuple[Program, Progra
     """Returns the first step, which makes the optimizer's state, and every later one.
 
     The first was traced at ``batch_size`` and each after it with one sample more; a third is needed if the model loops
-    over its samples. Updates and what follows the last backward pass do not depend on the batch, and may differ.
+    over its samples. Updates do not depend on the batch and may differ; unless the step is the caller's own, these are
+    all that follows the last backward pass.
     """
+    if len(traces[0].updates) != len(traces[1].updates):
+        raise CannotPredictError("the optimizers are used differently from step to step; measure it on a GPU.")
     for_first: list[Growth] = []
     for_later: list[Growth] = []
     for parts, is_update in zip(zip(*map(_parts, traces), strict=False), cycle((False, True))):
@@ -202,7 +210,19 @@ def merge(traces: Sequence[StepTrace], batch_size: int) -> tuple[Program, Progra
             else:
                 for_first.append(Growth(other, op, batch_size))
                 for_later.append(Growth(renumbered(other, op), op, batch_size))
-    return Program(for_first, _marks(for_first, traces[0].marks)), Program(for_later, traces[1].marks)
+    carried = _carried(for_first, for_later)
+    return Program(for_first, _marks(for_first, traces[0].marks)), Program(for_later, traces[1].marks, carried)
+
+
+def _carried(first: Sequence[Growth], later: Sequence[Growth]) -> dict[int, int]:
+    """Returns which storages a step leaves in the place of those that it frees of the step before."""
+    freed = {number for growth in later for number in growth.operation.freed}
+    left: dict[int, int] = {}
+    for one, other in zip(first, later, strict=False):
+        for (before, _), (now, _) in zip(one.operation.made, other.operation.made, strict=False):
+            if before in freed and before != now:
+                left[now] = before
+    return left
 
 
 def same_work(first: StepTrace, second: StepTrace) -> bool:
@@ -245,8 +265,11 @@ def _marks(operations: list[Growth], marks: list[tuple[Phase, int]]) -> list[tup
 
 
 def _parts(trace: StepTrace) -> list[list[Operation]]:
-    end = max(end for phase, end in trace.marks if phase == "backward")
-    places = [0, *(place for update in trace.updates for place in update), end, len(trace.operations)]
+    places = [0, *(place for update in trace.updates for place in update)]
+    if not trace.is_own:
+        ends = dict(trace.marks)  # of several phases of a kind, the last one's
+        places += [ends["backward"], ends["optimizer"]]
+    places.append(len(trace.operations))
     return [trace.operations[start:stop] for start, stop in pairwise(places)]
 
 

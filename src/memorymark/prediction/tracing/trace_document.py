@@ -48,7 +48,11 @@ def to_document(step: TracedStep) -> dict[str, Any]:
             ]
             for growth in one.operations
         ]
-        return {"operations": steps, "marks": [list(mark) for mark in one.marks]}
+        return {
+            "operations": steps,
+            "marks": [list(mark) for mark in one.marks],
+            "carried": [list(pair) for pair in one.carried.items()],
+        }
 
     return {
         "first": program(step.first),
@@ -91,7 +95,7 @@ def from_document(document: dict[str, Any]) -> TracedStep:
             Growth(operations[a], operations[b], batch_size, repeats, tuple(carried))
             for a, b, batch_size, repeats, carried in one["operations"]
         ]
-        return Program(growths, [(phase, end) for phase, end in one["marks"]])
+        return Program(growths, [(phase, end) for phase, end in one["marks"]], dict(one.get("carried", ())))
 
     tensor_count, frozen_tensor_count = document["tensor_counts"]
     return TracedStep(

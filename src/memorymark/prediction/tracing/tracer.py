@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -45,10 +46,11 @@ _ASKS_FOR_A_VALUE = {
 class Tracer(TorchDispatchMode):
     """Records operations into ``trace`` while one is set.
 
-    ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts.
+    ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. A step that
+    ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass.
     """
 
-    def __init__(self, fake_mode: FakeTensorMode, routing: Routing = "even") -> None:
+    def __init__(self, fake_mode: FakeTensorMode, routing: Routing = "even", *, is_own: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
         self.routed = False
@@ -58,6 +60,8 @@ class Tracer(TorchDispatchMode):
         self._numbers = StorageNumbers(self._freed.append)
         self._on_host: set[int] = set()
         self._in_backward = self._in_optimizer = False
+        self._is_own, self._between = is_own, False
+        self._forwards = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,7 +70,7 @@ class Tracer(TorchDispatchMode):
 
     def start(self) -> StepTrace:
         """Begins a new trace."""
-        self.trace = StepTrace()
+        self.trace, self._between = StepTrace(is_own=self._is_own), False
         self._freed.clear()
         return self.trace
 
@@ -74,7 +78,8 @@ class Tracer(TorchDispatchMode):
         """Marks the end of a phase."""
         assert self.trace is not None  # noqa: S101 - marks come from a traced step
         self._write(PHASE_END, (), (), (), ())
-        self._in_backward, self._in_optimizer = phase == "forward", phase == "backward"
+        self._in_backward, self._in_optimizer = phase == "forward", phase == "backward" and not self._is_own
+        self._between = phase not in ("forward", "backward")
         self.trace.marks.append((phase, len(self.trace.operations)))
 
     def note_outputs(self, outputs: Any) -> None:
@@ -82,6 +87,27 @@ class Tracer(TorchDispatchMode):
         if self.trace is not None:
             facts = tuple(self._facts(tensor) for tensor in tensors_inside(outputs))
             self._write(MODEL_RETURNS, facts, (), (), ())
+
+    @contextmanager
+    def seeing_forwards(self) -> Iterator[None]:
+        """Notes which operations belong to the forward pass of a module."""
+
+        def begins(*_: Any) -> None:
+            self._forwards += 1
+
+        def ends(*_: Any) -> None:
+            self._forwards -= 1
+
+        hooks = [
+            register_module_forward_pre_hook(begins),
+            register_module_forward_hook(ends, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            self._forwards = 0
+            for hook in hooks:
+                hook.remove()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
@@ -131,9 +157,23 @@ class Tracer(TorchDispatchMode):
             return value
         if self._in_optimizer:
             return 1.0  # a factor in an update, which takes the same memory for any value
+        if not self._forwards and (assumed_value := self._outside_of_modules(inputs[0])) is not None:
+            return assumed_value
         raise CannotPredictError(
             "the model reads a value (.item(), a branch on a tensor) that only a run knows; measure it on a GPU."
         )
+
+    def _outside_of_modules(self, tensor: Tensor) -> float | bool | None:
+        """Returns what a caller's own code reads, if it takes the same memory for any value: a loss to print, say.
+
+        A count may be a size, except in an evaluation, where it is one of right answers. Flags are taken to be down,
+        such as those of overflows and of first steps.
+        """
+        if not (self._is_own or self._between):
+            return None
+        if tensor.dtype == torch.bool:
+            return False
+        return 1.0 if tensor.is_floating_point() else 1 if self._between else None
 
     def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Returns the fake result, with its real values if known."""

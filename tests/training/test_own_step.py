@@ -1,0 +1,259 @@
+"""Whole training steps of a caller's own: what they take on real CPU tensors, and what is predicted for them."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel
+
+import memorymark as mm
+from memorymark.devices import open_device
+from memorymark.prediction.memory.scratch_space import NOTHING
+from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.probe.measured import MeasuredProbe
+from memorymark.question.recipe import Recipe
+from memorymark.question.target import Target
+
+ADA, SIZE, WIDTH = (8, 9), 96, 128
+TINY = {"device": "cpu", "memory_gib": 8 / 1024}
+
+
+def net(outputs=10, hidden=256):
+    return nn.Sequential(nn.Linear(WIDTH, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+
+
+def pair(size, device):
+    return torch.rand(size, WIDTH, device=device), torch.zeros(size, dtype=torch.long, device=device)
+
+
+def images(size, device):
+    return torch.rand(size, WIDTH, device=device)
+
+
+def adam(module):
+    return torch.optim.Adam(module.parameters(), foreach=True)
+
+
+def gan():
+    return nn.ModuleDict({"maker": net(WIDTH), "judge": net(1)})
+
+
+def gan_step(nets, real, optimizers):
+    """As examples write it: three backward passes, two updates, gradients dropped at the start of each part."""
+    (of_maker, of_judge), maker, judge = optimizers, nets["maker"], nets["judge"]
+    of_judge.zero_grad()
+    (-judge(real).mean()).backward()
+    fake = maker(torch.randn_like(real))
+    loss = judge(fake.detach()).mean()
+    loss.backward()
+    assert isinstance(loss.item(), float)
+    of_judge.step()
+    of_maker.zero_grad()
+    (-judge(fake).mean()).backward()
+    of_maker.step()
+
+
+def gan_workload():
+    optimizers = lambda nets: [adam(nets["maker"]), adam(nets["judge"])]  # noqa: E731
+    return mm.Workload(gan, images, optimizer=optimizers, step=gan_step)
+
+
+def averaged_step(modules, batch, optimizer):
+    """Two batches, their gradients clipped, and a moving average of the weights."""
+    model, average = modules
+    for part in zip(*(tensor.chunk(2) for tensor in batch), strict=True):
+        (cross_entropy(model(part[0]), part[1]) / 2).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    average.update_parameters(model)
+    optimizer.zero_grad()
+
+
+def with_average():
+    model = net()
+    return nn.ModuleList([model, AveragedModel(model)])
+
+
+def loss_of(model, batch):
+    return cross_entropy(model(batch[0]), batch[1])
+
+
+@torch.no_grad()
+def evaluation(model, batch, optimizer):
+    right = [(model(batch[0]).argmax(-1) == batch[1]).sum().item() for _ in range(2)]
+    wide = model(batch[0]).repeat(1, 300)
+    assert len(right) == 2 and wide.dim() == 2
+
+
+WORKLOADS = {
+    "gan": gan_workload(),
+    "average": mm.Workload(with_average, pair, optimizer=lambda both: adam(both[0]), step=averaged_step),
+    "evaluation": mm.Workload(net, pair, loss_of, optimizer=adam, between={"evaluation": evaluation}),
+}
+
+
+def predicted_peaks(workload, size):
+    """The peaks of each part of three steps, without what only a GPU's kernels take."""
+    step, memory, peaks = trace_training(workload, Recipe(), ADA), Memory(None, 0), {}
+    memory.hold(step.weights.items())
+    for program in (step.first, step.later, step.later):
+        for phase, peak in memory.run(program, size, lambda *_: NOTHING):
+            peaks[phase] = max(peaks.get(phase, 0), peak)
+    return peaks
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_prediction_takes_what_real_tensors_take(name):
+    with MeasuredProbe(WORKLOADS[name], Recipe(), open_device(Target(device="cpu"))) as probe:
+        trial = probe.try_from_start(SIZE)
+    peaks = predicted_peaks(WORKLOADS[name], SIZE)
+
+    assert max(peaks.values()) == pytest.approx(trial.peak_allocated_bytes, rel=0.02)
+    assert peaks["backward"] == pytest.approx(trial.backward_peak_bytes, rel=0.02)
+    for between, peak in trial.between_peak_bytes.items():
+        assert peaks[between] == pytest.approx(peak, rel=0.02)
+    assert trial.between_peak_bytes.keys() == peaks.keys() - {"forward", "backward", "optimizer"}
+
+
+def modules_of_a_gan():
+    nets = gan()
+    return {"maker": nets["maker"], "judge": nets["judge"]}, [adam(nets["maker"]), adam(nets["judge"])]
+
+
+@pytest.mark.parametrize("where", [TINY, {"gpu": "l4", "memory_gib": 0.1}], ids=["measured", "predicted"])
+def test_networks_that_take_turns_are_left_as_they_were(where):
+    modules, optimizers = modules_of_a_gan()
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizers[0], 1, gamma=0.5)
+    before = [p.clone() for module in modules.values() for p in module.parameters()]
+
+    def step(nets, batch, given):
+        gan_step(nets, batch, given)
+        scheduler.step()
+
+    found = mm.max_batch_size(modules, lambda n: torch.rand(n, WIDTH), optimizer=optimizers, step=step, **where)
+
+    assert found > found.safe > 100
+    after = [p for module in modules.values() for p in module.parameters()]
+    assert all(map(torch.equal, after, before))
+    assert [len(one.state) for one in optimizers] == [0, 0]
+    assert (scheduler.last_epoch, optimizers[0].param_groups[0]["lr"]) == (0, 1e-3)
+
+
+@pytest.mark.parametrize("where", [TINY, {"gpu": "l4", "memory_gib": 0.1}], ids=["measured", "predicted"])
+def test_the_peak_of_what_runs_between_steps_is_named_and_limits_the_batch(where):
+    def found(**more):
+        return mm.max_batch_size(net(), lambda n: pair(n, "cpu"), loss_of, "sgd", **where, **more)
+
+    plain, evaluated = found(), found(between={"evaluation": evaluation})
+
+    assert evaluated < 0.5 * plain
+    assert list(plain.peaks) == ["step"]
+    assert evaluated.peaks["evaluation"] > 2 * evaluated.peaks["step"] > 0
+
+
+def outside(nets, real, optimizers):
+    adam(nets["judge"]).step()
+    nets["judge"](real).mean().backward()
+
+
+def without_updates(nets, real, optimizers):
+    nets["judge"](real).mean().backward()
+
+
+@pytest.mark.parametrize("where", [TINY, {"gpu": "l4"}], ids=["measured", "predicted"])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"step": lambda nets, real, optimizers: None}, "step= runs no backward pass"),
+        ({"step": without_updates}, r"step= never calls .step\(\) of the Adam"),
+        ({"step": outside}, r"step= never calls .step\(\) of the Adam"),
+        ({"step": lambda nets, real, optimizers: net(1)(real).mean().backward()}, "trains another module"),
+        ({"step": gan_step, "loss": loss_of}, "leave loss= out"),
+        ({"step": gan_step, "precision": "bf16"}, "step= decides about precision itself"),
+        ({"loss": lambda nets, real: gan_step(nets, real, OPTIMIZERS[0])}, r"loss= calls .step\(\) of Adam itself"),
+        ({"step": gan_step, "between": {"forward": evaluation}}, "between= cannot be called 'forward'"),
+        ({"step": gan_step, "between": 3}, "between= must be a function or a dict"),
+    ],
+)
+def test_a_step_that_is_not_one_is_refused(changed, said, where):
+    modules, optimizers = modules_of_a_gan()
+    OPTIMIZERS[:] = [optimizers]
+    with pytest.raises(mm.UsageError, match=said):
+        mm.max_batch_size(modules, lambda n: torch.rand(n, WIDTH), optimizer=optimizers, **changed, **where)
+
+
+OPTIMIZERS = []
+
+
+class Named(nn.Module):
+    """Takes its arguments by place and by name, and returns logits and loss as they come."""
+
+    def __init__(self, returned):
+        super().__init__()
+        self.net, self.returned = net(), returned
+
+    def forward(self, inputs, labels=None):
+        inputs = inputs["deep"][0] if isinstance(inputs, dict) else inputs
+        logits = self.net(inputs)
+        return self.returned(logits, logits.mean() if labels is None else cross_entropy(logits, labels))
+
+
+BATCHES = {
+    "tuple": lambda n: pair(n, "cpu"),
+    "list": lambda n: list(pair(n, "cpu")),
+    "tensor": lambda n: pair(n, "cpu")[0],
+    "names": lambda n: dict(zip(("inputs", "labels"), pair(n, "cpu"), strict=True)),
+    "both": lambda n: ([pair(n, "cpu")[0]], {"labels": pair(n, "cpu")[1]}),
+    "nested": lambda n: {"inputs": {"deep": [pair(n, "cpu")[0]]}},
+}
+RETURNED = {
+    "attribute": lambda logits, loss: SimpleNamespace(logits=logits, loss=loss),
+    "dict": lambda logits, loss: {"logits": logits, "loss": loss},
+    "pair": lambda logits, loss: (logits, loss),
+    "loss": lambda logits, loss: loss,
+}
+
+
+@pytest.mark.parametrize(
+    ("batch", "returned"),
+    [*((batch, "pair") for batch in BATCHES), *(("tuple", returned) for returned in RETURNED)],
+)
+def test_batches_and_losses_come_in_any_shape(batch, returned):
+    module, where = Named(RETURNED[returned]), {"gpu": "l4", "memory_gib": 0.1, "optimizer": "sgd"}
+    usual = mm.max_batch_size(net(), lambda n: pair(n, "cpu"), loss_of, **where)
+
+    assert mm.max_batch_size(module, BATCHES[batch], **where) == pytest.approx(usual, rel=0.05)
+
+
+def test_autocast_for_cuda_counts_in_a_prediction():
+    def with_autocast(model, batch):
+        with torch.autocast("cuda", torch.bfloat16):
+            return loss_of(model, batch)
+
+    def found(loss, **more):
+        return mm.max_batch_size(net(), lambda n: pair(n, "cpu"), loss, gpu="l4", memory_gib=0.2, **more)
+
+    assert found(with_autocast) == found(loss_of, precision="bf16")
+
+
+def compiled_forward():
+    module = net()
+    module.forward = torch.compile(module.forward)
+    return module, loss_of
+
+
+def compiled_loss():
+    compiled = torch.compile(cross_entropy)
+    return net(), lambda model, batch: compiled(model(batch[0]), batch[1])
+
+
+@pytest.mark.parametrize("made", [compiled_forward, compiled_loss])
+def test_compiled_functions_are_refused_and_never_run_uncompiled(made):
+    module, loss = made()
+    with pytest.raises(mm.CannotPredictError, match="as they were before torch.compile"):
+        mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, gpu="l4")
+    with pytest.raises(mm.UsageError, match="cannot be measured on the CPU"):
+        mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, **TINY)
