@@ -2,6 +2,7 @@
 
 python benchmarks/llm.py [--only=QLoRA,llama-3.1-8b] [--record]     the table; needs no GPU
 python benchmarks/llm.py measure --out=FOLDER [--set=held-out] [--only=QLoRA,llama-3.1-8b] [--seconds=540] [--gib=134]
+python benchmarks/llm.py foretell --out=FOLDER [--set=second]      what is predicted before it is measured
 python benchmarks/llm.py keep --out=FOLDER
 
 ``measure`` needs a CUDA GPU of 141 GB, peft, and bitsandbytes for quantized weights and its optimizers. Cases run
@@ -17,7 +18,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.util import find_spec
 from math import nan
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -27,10 +31,11 @@ from typing import Any
 
 import memorymark as mm
 from cases import flags, machine, rounded, save, table, versions
-from llm_cases import HELD_OUT, LOOKED_AT, Case
+from llm_cases import HELD_OUT, LOOKED_AT, SECOND, Case
 from memorymark.keywords import make_request
 from memorymark.largest_batch import find_maximum
 from memorymark.prediction.timing.known import UNTIMED, never_timed
+from memorymark.units import GIB
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 TRUTH, RECORD = DATA / "h200_llm.jsonl", DATA / "h200_predicted_llm.json"
@@ -51,14 +56,76 @@ def measured(case: Case) -> dict[str, Any]:
     from memorymark.probe.measured import MeasuredProbe
 
     request = request_of(case, device="cuda")
-    device = open_device(request.target)
-    with MeasuredProbe(workload_of(request), request.recipe, device, allocator=request.recipe.allocator) as probe:
+    device, workload = open_device(request.target), workload_of(request)
+    workload = one_text(workload, case.seq_len) if case.longest else workload
+    recipe = request.recipe
+    with flash_kernels(recipe), MeasuredProbe(workload, recipe, device, allocator=recipe.allocator) as probe:
         return {**asdict(case), **answers(probe, case.sizes)}
+
+
+def one_text(workload: Any, unit: int) -> Any:
+    """The workload with batches of one text, whose size counts units of so many tokens."""
+    import torch
+
+    def batch(size: int, device: Any) -> dict[str, Any]:
+        words = torch.randint(1000, 2000, (1, size * unit), device=device)
+        return {"input_ids": words, "attention_mask": torch.ones_like(words), "labels": words.clone()}
+
+    return replace(workload, batch=batch)
+
+
+@contextmanager
+def flash_kernels(recipe: Any) -> Iterator[None]:
+    """Lets models run FlashAttention without the package: torch has the same kernels."""
+    if recipe.attention != "flash" or find_spec("flash_attn") is not None:
+        yield
+        return
+    from functools import partial
+
+    import torch
+    import transformers.modeling_flash_attention_utils  # noqa: F401 - the context changes it if it is imported
+
+    from memorymark.prediction.tracing.flash_attention import flash_attention
+    from memorymark.training import step
+
+    real = step.prepare_model
+    step.prepare_model = partial(real, to_trace=True)
+    try:
+        with flash_attention(torch.cuda.get_device_capability()):
+            yield
+    finally:
+        step.prepare_model = real
 
 
 def predicted(case: Case, sizes: list[int]) -> dict[str, Any]:
     """The same, predicted."""
+    if case.longest:
+        return {"rows": rows_of(length_trials(case, sizes)), "maximum": longest_of(case, sizes)}
     return answers(probe_for(case), sizes)
+
+
+def length_trials(case: Case, sizes: Any) -> list[Any]:
+    """Predicted trials of one text of these sizes, each of which takes a trace."""
+    found = []
+    for size in sizes:
+        length = replace(case, longest=False, seq_len=size * case.seq_len)
+        found.append(replace(probe_for(length).try_from_start(1), batch_size=size))
+    return found
+
+
+def longest_of(case: Case, sizes: list[int]) -> int:
+    """The largest size that is predicted to fit, found near where the memory of smaller ones leads."""
+    from memorymark.largest_batch import MAX_BATCH, largest_that
+
+    small, large = length_trials(case, (sizes[0], sizes[-1]))
+    each = (large.peak_reserved_bytes - small.peak_reserved_bytes) / (sizes[-1] - sizes[0])
+    guess = int(sizes[-1] + (case.cap_gib * GIB - large.peak_reserved_bytes) / each)
+
+    @cache
+    def fits(size: int) -> bool:
+        return bool(length_trials(case, [size])[0].fits)
+
+    return largest_that(fits, max(guess, 1), MAX_BATCH, stride=max(guess // 50, 1))
 
 
 def probe_for(case: Case) -> Any:
@@ -77,7 +144,11 @@ def probe_for(case: Case) -> Any:
 def answers(probe: Any, sizes: Any) -> dict[str, Any]:
     trials = [probe.try_from_start(size) for size in sizes]
     found = find_maximum(probe.try_batch, probe.info.capacity_bytes, guide=probe, from_start=probe.try_from_start)
-    rows = [
+    return {"rows": rows_of(trials), "maximum": found.maximum}
+
+
+def rows_of(trials: list[Any]) -> list[dict[str, Any]]:
+    return [
         {
             "batch_size": one.batch_size,
             "allocated": one.peak_allocated_bytes,
@@ -89,7 +160,6 @@ def answers(probe: Any, sizes: Any) -> dict[str, Any]:
         for one in trials
         if one.fits
     ]
-    return {"rows": rows, "maximum": found.maximum}
 
 
 def measure(cases: list[Case], folder: Path) -> None:
@@ -157,11 +227,23 @@ def keep(folder: Path) -> None:
     for line in (folder / "llm.jsonl").read_text().splitlines():
         if "error" not in (true := json.loads(line)):
             kept[case_of(true).key] = {name: true[name] for name in (*asdict(case_of(true)), "rows", "maximum")}
-    ordered = [kept[case.key] for case in (*LOOKED_AT, *HELD_OUT) if case.key in kept]
+    ordered = [kept[case.key] for case in (*LOOKED_AT, *HELD_OUT, *SECOND) if case.key in kept]
     TRUTH.write_text("".join(json.dumps(true) + "\n" for true in ordered))
-    steps = [probe_for(case_of(true)).step for true in ordered]
+    steps = [probe_for(replace(case_of(true), longest=False)).step for true in ordered]
     names = {name for step in steps for program in (step.first, step.later) for name in never_timed(program)}
     UNTIMED.write_text("".join(f"{name}\n" for name in sorted(names)))
+
+
+def foretell(cases: list[Case], folder: Path) -> None:
+    """Writes down what is predicted of cases that were not measured yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "llm_foretold.jsonl").open("a") as file:
+        for case in cases:
+            start = time.monotonic()
+            found = {**asdict(case), **predicted(case, list(case.sizes))}
+            print(case.model, case.name, f"{time.monotonic() - start:.0f} s", found["maximum"], flush=True)
+            file.write(json.dumps(found) + "\n")
+            file.flush()
 
 
 def truth() -> list[dict[str, Any]]:
@@ -171,15 +253,15 @@ def truth() -> list[dict[str, Any]]:
 
 def case_of(true: dict[str, Any]) -> Case:
     facts = {name: true[name] for name in ("name", "model", "seq_len", "options", "cap_gib")}
-    return Case(**facts, sizes=tuple(true["sizes"]))
+    return Case(**facts, sizes=tuple(true["sizes"]), longest=true.get("longest", False))
 
 
 def cases_of(name: str) -> list[Case]:
     """The cases of a set."""
     if name == "missing":
         known = {case_of(true).key for true in truth()}
-        return [case for case in (*LOOKED_AT, *HELD_OUT) if case.key not in known]
-    return {"looked-at": LOOKED_AT, "held-out": HELD_OUT}[name]
+        return [case for case in (*LOOKED_AT, *HELD_OUT, *SECOND) if case.key not in known]
+    return {"looked-at": LOOKED_AT, "held-out": HELD_OUT, "second": SECOND}[name]
 
 
 def compare(true: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +275,7 @@ def compare(true: dict[str, Any]) -> dict[str, Any]:
     pairs = [(by_size[row["batch_size"]], row) for row in true["rows"] if row["batch_size"] in by_size]
     return {
         **{name: getattr(case, name) for name in ("model", "name", "seq_len", "cap_gib")},
-        "held_out": case in HELD_OUT,
+        "held_out": case in (*HELD_OUT, *SECOND),
         "allocated": [mine["allocated"] / row["allocated"] - 1 for mine, row in pairs],
         "reserved": [mine["reserved"] / row["reserved"] - 1 for mine, row in pairs],
         "largest": true["maximum"],
@@ -242,8 +324,12 @@ def main() -> None:
     def wanted(case: Case) -> bool:
         return any(part in f"{case.model} {case.name}" for part in asked.get("only", "").split(","))
 
+    cases = [case for case in cases_of(asked.get("set", "looked-at")) if wanted(case)]
     if "measure" in sys.argv:
-        measure([case for case in cases_of(asked.get("set", "looked-at")) if wanted(case)], Path(asked["out"]))
+        measure(cases, Path(asked["out"]))
+    elif "foretell" in sys.argv:
+        foretell(cases, Path(asked["out"]))
+        return
     elif "keep" in sys.argv:
         keep(Path(asked["out"]))
         return

@@ -1,8 +1,8 @@
 """Language models and how they are fine-tuned: the cases of benchmarks/llm.py.
 
 A case is a question as it is asked on the command line, the sizes whose peaks are compared, and a capacity in GiB under
-which the largest batch is compared. ``LOOKED_AT`` were measured while the rules were made; ``HELD_OUT`` after they were
-frozen.
+which the largest batch is compared. ``LOOKED_AT`` were measured while the rules were made; ``HELD_OUT`` and ``SECOND``
+after they were frozen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ ON_ATTENTION: dict[str, Any] = {"lora_targets": "attention"}
 
 @dataclass(frozen=True)
 class Case:
-    """A fine-tuning: a model of the catalog, the length of its samples, and options by their names."""
+    """A fine-tuning: a model of the catalog, the length of its samples, and options by their names.
+
+    If it is about the ``longest`` text, the batch is one text, its sizes count ``seq_len`` tokens, and so does what is
+    the largest batch of other cases.
+    """
 
     name: str
     model: str
@@ -31,6 +35,7 @@ class Case:
     options: dict[str, Any]
     cap_gib: float
     sizes: tuple[int, ...] = (1, 2, 4)
+    longest: bool = False
 
     @property
     def key(self) -> str:
@@ -134,4 +139,48 @@ HELD_OUT = [
     Case("SFT, LoRA, chunked loss", "qwen3-4b", 2048, {**LORA, **CHUNKED, "task": "sft"}, 44, (1, 2)),
     Case("reward model, LoRA", "llama-3.2-3b", 512, {**LORA, "task": "reward"}, 22, (1, 2)),
     Case("DPO, QLoRA", "qwen3-1.7b", 512, {**QLORA, "task": "dpo"}, 22, (1, 2)),
+]
+
+# Packing, GRPO and the longest text, of which the sets above have none; predicted before they were measured.
+PACKED: dict[str, Any] = {"packed": True, "attention": "flash"}
+SECOND = [
+    Case("packed, flash, LoRA", "qwen2.5-1.5b", 4096, {**LORA, **PACKED, "mean_tokens": 700}, 22, (1, 2)),
+    Case("packed, flash, full bf16, chunked loss", "llama-3.2-1b", 8192, {**BF16, **PACKED, **CHUNKED}, 30, (1, 2)),
+    Case(
+        "packed, flash, QLoRA, checkpointing, SFT",
+        "llama-3.2-3b",
+        4096,
+        {**QLORA, **PACKED, **CHECKPOINTS, "task": "sft", "mean_tokens": 1500},
+        16,
+        (1, 2),
+    ),
+    Case("DPO, QLoRA, checkpointing", "llama-3.1-8b", 512, {**QLORA, **CHECKPOINTS, "task": "dpo"}, 22, (1, 2)),
+    Case("GRPO, LoRA", "qwen2.5-1.5b", 1024, {**LORA, "task": "grpo"}, 22, (1, 4)),
+    Case(
+        "GRPO, full bf16, checkpointing, reference",
+        "llama-3.2-1b",
+        768,
+        {**BF16, **CHECKPOINTS, "task": "grpo", "reference": "kept", "completion_tokens": 256},
+        30,
+        (2, 4),
+    ),
+    Case(
+        "QLoRA, chunked loss, checkpointing, longest",
+        "llama-3.1-8b",
+        256,
+        {**QLORA, **CHECKPOINTS, **CHUNKED},
+        12,
+        (8, 16),
+        longest=True,
+    ),
+    Case(
+        "full bf16, chunked loss, checkpointing, longest",
+        "qwen2.5-0.5b",
+        256,
+        {**BF16, **CHECKPOINTS, **CHUNKED},
+        8,
+        (8, 16),
+        longest=True,
+    ),
+    Case("LoRA, checkpointing, longest", "llama-3.2-1b", 256, {**LORA, **CHECKPOINTS}, 12, (8, 16), longest=True),
 ]

@@ -12,6 +12,7 @@ from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
 from memorymark.engine.longest_samples import with_longest_samples
 from memorymark.engine.other_loop import with_other_loop
+from memorymark.engine.reference import check_catalog_reference, check_reference
 from memorymark.engine.site import Site
 from memorymark.engine.targets import require_run
 from memorymark.errors import DoesNotFitError, LaunchLimitError
@@ -79,10 +80,12 @@ def _answer(question: Question, site: Site, on_event: OnEvent) -> Result:
 
 
 def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
+    check_catalog_reference(question.request)
     opened = site.open(question.request, predict_without_gpu=True)
     start = time.perf_counter()
     on_event(site.announce("building", question.request))
     with opened as probe:
+        check_reference(question.request, probe.info)
         analysis = with_other_loop(analyze_with(question, probe, on_event, start), probe)
         return with_longest_samples(analysis, probe, on_event)
 
@@ -176,9 +179,11 @@ def predict(
 
 def _one_trial(request: Request, batch_size: int, site: Site, on_event: OnEvent) -> tuple[ProbeInfo, Trial]:
     require_batch_size(batch_size)
+    check_catalog_reference(request)
     opened = site.open(request)
     on_event(site.announce("building", request))
     with opened as probe:
+        check_reference(request, probe.info)
         doing = "predicting" if probe.info.source == "predicted" else "running"
         on_event(StageStarted("throughput", f"{doing} steps at batch {batch_size}"))
         return probe.info, probe.measure(batch_size)

@@ -67,7 +67,7 @@ class ModelOptions(TypedDict, total=False):
     """What is trained, and the shape of its samples."""
 
     task: str | None
-    """What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task."""
+    """What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task."""
     revision: str | None
     """Branch, tag or commit of a Hugging Face model."""
     trust_remote_code: bool
@@ -80,8 +80,12 @@ class ModelOptions(TypedDict, total=False):
     """Fill rows of the sequence length with samples of varying length, which do not see each other."""
     mean_tokens: int | None
     """The mean length of the samples that are packed; defaults to a quarter of a row."""
-    reference: Literal["kept", "precomputed"]
-    """The frozen model that DPO compares with: kept beside the trained one, or its results precomputed."""
+    completions: int | None
+    """The completions that GRPO generates for each prompt; defaults to 8."""
+    completion_tokens: int | None
+    """The tokens of a completion, part of the sequence length; defaults to half of it."""
+    reference: Literal["auto", "kept", "precomputed", "none"]
+    """The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only."""
     small: bool | None
     """Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU."""
 

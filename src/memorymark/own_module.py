@@ -29,7 +29,6 @@ from memorymark.suggestions import without
 from memorymark.units import format_bytes
 
 if TYPE_CHECKING:
-    from torch import nn
     from typing_extensions import Unpack
 
 
@@ -83,8 +82,8 @@ def max_batch_size(
     """Finds the largest batch with which this module trains, and leaves the module unchanged.
 
     ``module`` may be several, in a list or a dict, or a Trainer of transformers or Lightning, which then says the rest.
-    ``batch(size)`` or ``batch(size, device)`` makes a batch: the arguments of a forward call (a dict, a tuple, a pair of
-    both, one tensor), or whatever ``loss`` or ``step`` takes. A data loader makes batches of its largest sample.
+    ``batch(size)`` or ``batch(size, device)`` makes a batch: the arguments of a forward call (a dict, a tuple, a pair
+    of both, one tensor), or whatever ``loss`` or ``step`` takes. A data loader makes batches of its largest sample.
     ``loss(module, batch)`` runs the forward pass and returns the loss; by default, the loss in the module's output is
     used. ``optimizer`` is an optimizer, a list of several, a function that makes them from the module, or a name that
     the command line knows; the default is AdamW.
@@ -102,13 +101,14 @@ def max_batch_size(
     from memorymark.probe.local import LocalProbe
     from memorymark.training.mentioned import mentioned_unharmed
 
+    asked: dict[str, Any] = {**options}
     trained = trained_by(module, batch)
     if trained is not None:
-        module, batch, options = trained.module, trained.batch, {**trained.options, **options}
+        module, batch, asked = trained.module, trained.batch, {**trained.options, **asked}
         loss = loss or (trained.loss if step is None else None)
         optimizer = trained.optimizer if optimizer is None else optimizer
     module = as_module(module)
-    given: dict[str, Any] = {**options, "max_batch": max_batch, "margin": margin, "on_event": on_event}
+    given: dict[str, Any] = {**asked, "max_batch": max_batch, "margin": margin, "on_event": on_event}
     search, recipe, target = _read(given, optimizer if isinstance(optimizer, str) else None)
     require_trained(module)
     target = where_it_is(module, target)

@@ -17,10 +17,11 @@ from support.command_line import SMALL, run_apart, run_here
 
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
-    "--allocator", "--eval-mode",
+    "--allocator", "--completion-tokens", "--completions", "--eval-mode",
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
-    "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant", "--packed", "--precision", "--quiet", "-q",
+    "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
+    "--packed", "--precision", "--quiet", "-q",
     "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip

@@ -91,7 +91,8 @@ def no_batch():
 
 def nested():
     def batch(size, device):
-        return [torch.rand(size, WIDTH, device=device)], {"names": ["a"] * size, "y": torch.zeros(size, dtype=torch.long)}
+        labels = torch.zeros(size, dtype=torch.long)
+        return [torch.rand(size, WIDTH, device=device)], {"names": ["a"] * size, "y": labels}
 
     return mm.Workload(net, batch, lambda model, batch: nn.functional.cross_entropy(model(batch[0][0]), batch[1]["y"]))
 

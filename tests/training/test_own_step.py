@@ -253,7 +253,7 @@ def compiled_loss():
 @pytest.mark.parametrize("made", [compiled_forward, compiled_loss])
 def test_compiled_functions_are_refused_and_never_run_uncompiled(made):
     module, loss = made()
-    with pytest.raises(mm.CannotPredictError, match="as they were before torch.compile"):
+    with pytest.raises(mm.CannotPredictError, match=r"as they were before torch\.compile"):
         mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, gpu="l4")
     with pytest.raises(mm.UsageError, match="cannot be measured on the CPU"):
         mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, **TINY)

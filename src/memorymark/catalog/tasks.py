@@ -89,6 +89,14 @@ TASKS = {
             sequences=2,
             trainer="DPOTrainer",
         ),
+        Task(
+            "grpo",
+            "group relative policy optimization, on completions",
+            "AutoModelForCausalLM",
+            ("tokens",),
+            1024,
+            trainer="GRPOTrainer",
+        ),
     )
 }
 
@@ -96,13 +104,19 @@ TASKS = {
 NEXT_TOKEN = ("causal-lm", "sft")
 
 # Tasks that fine-tune large language models.
-LANGUAGE_MODELS = (*NEXT_TOKEN, "reward", "dpo")
+LANGUAGE_MODELS = (*NEXT_TOKEN, "reward", "dpo", "grpo")
 
 # Tasks whose loss is computed outside the model.
-LOSS_OUTSIDE = ("contrastive", "reward", "dpo")
+LOSS_OUTSIDE = ("contrastive", "reward", "dpo", "grpo")
 
-# Tasks that make a model answer: the first half of each text is the prompt.
-ANSWERING = ("sft", "dpo")
+# Tasks that make a model answer: the first half of each text is the prompt, unless the caller says how long it is.
+ANSWERING = ("sft", "dpo", "grpo")
+
+# Tasks whose models generate what they are then trained on.
+GENERATING = ("grpo",)
+
+# Tasks that compare a model with a frozen reference, unless told otherwise.
+COMPARING = ("dpo",)
 
 # Tasks whose trainers turn dropout off.
 WITHOUT_DROPOUT = ("reward", "dpo")

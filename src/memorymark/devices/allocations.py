@@ -10,8 +10,8 @@ from typing import Literal
 from memorymark.results.trial import Breakdown
 
 Phase = str
-"""``forward``, ``backward``, ``optimizer``, or the name of what runs between the steps."""
-PHASES_OF_STEP = ("forward", "backward", "optimizer")
+"""``generation``, ``forward``, ``backward``, ``optimizer``, or the name of what runs between the steps."""
+PHASES_OF_STEP = ("generation", "forward", "backward", "optimizer")
 Owner = Literal["weights", "gradients", "optimizer_state"]
 
 
@@ -29,17 +29,19 @@ class Trace:
 
 
 def peak_breakdown(trace: Trace, owners: Mapping[Hashable, Owner], peak_allocated_bytes: int) -> Breakdown:
-    """Splits the memory at the peak into weights, gradients, optimizer state, activations and temporaries.
+    """Splits the memory at the peak into weights, gradients, optimizer state, cache, activations and temporaries.
 
-    ``owners`` maps each lasting block to its owner at the end of the last backward pass. A block that a forward pass
-    made and left alive for the backward pass is an activation. Everything else is a temporary, as are the bytes by
-    which the allocator's count exceeds the trace's, because it rounds up.
+    ``owners`` maps each lasting block to its owner at the end of the last backward pass. What generation made is its
+    cache. A block that a forward pass made and left alive for the backward pass is an activation. Everything else is a
+    temporary, as are the bytes by which the allocator's count exceeds the trace's, because it rounds up.
     """
-    kept = _kept_by_forward(trace)
+    kept, generated = _kept_by_forward(trace), _end_of_generation(trace)
     owned = {block: owners[block[0]] for block in _alive_after(trace, _end_of_backward(trace)) if block[0] in owners}
-    sizes = dict.fromkeys(("weights", "gradients", "optimizer_state", "activations", "temporaries"), 0)
+    parts = ("weights", "gradients", "optimizer_state", "kv_cache", "activations", "temporaries")
+    sizes = dict.fromkeys(parts, 0)
     for block, size in _alive_after(trace, _events_until_peak(trace)).items():
-        sizes[owned.get(block) or ("activations" if block in kept else "temporaries")] += size
+        part = "activations" if block in kept else "kv_cache" if 0 <= block[1] < generated else "temporaries"
+        sizes[owned.get(block) or part] += size
     sizes["temporaries"] += peak_allocated_bytes - sum(sizes.values())
     return Breakdown(**{f"{part}_bytes": size for part, size in sizes.items()})
 
@@ -61,6 +63,10 @@ def _alive_after(trace: Trace, num_events: int) -> dict[Block, int]:
 def _events_until_peak(trace: Trace) -> int:
     running = list(accumulate((size for _, size in trace.events), initial=0))
     return max(range(len(running)), key=running.__getitem__)
+
+
+def _end_of_generation(trace: Trace) -> int:
+    return max((end for phase, end in trace.marks if phase == "generation"), default=0)
 
 
 def _end_of_backward(trace: Trace) -> int:

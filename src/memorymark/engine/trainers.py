@@ -39,10 +39,9 @@ def trained_by(given: Any, batch: Any) -> Trained | None:
     return None
 
 
-def _class(module: str, name: str) -> type | tuple[()]:
+def _class(module: str, name: str) -> Any:
     """Returns a class of a package that the caller has imported; no class at all if not."""
-    found: type | tuple[()] = getattr(sys.modules.get(module), name, ())
-    return found
+    return getattr(sys.modules.get(module), name, ())
 
 
 def _by_transformers(trainer: Any, batch: Any) -> Trained:

@@ -53,6 +53,7 @@ class Shape:
     tokens: int = 0
     pixels: int = 0
     seconds: int = 0
+    completion_tokens: int = 0
 
     def sizes(self, task: Task) -> dict[str, int]:
         """Returns the size by unit, for the units of the task."""
@@ -62,6 +63,9 @@ class Shape:
         """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``; of a packed row if a mean is given."""
         if mean_tokens:
             return f"rows of {self.tokens} tokens, packed with samples of {mean_tokens}"
+        if self.completion_tokens:
+            prompt = self.tokens - self.completion_tokens
+            return f"a completion of {self.completion_tokens} tokens after a prompt of {prompt}"
         words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit, size in self.sizes(task).items()]
         if task.sequences > 1:
             words[0] = f"a pair of {words[0]} each"
@@ -153,6 +157,7 @@ def make_batch(
         "image-text-to-text": _images_in_texts,
         "reward": _pairs,
         "dpo": _pairs,
+        "grpo": _completions,
     }
     make = makers.get(task.id, _texts)
     if make is _images_in_texts and config.model_type not in PLACES:
@@ -280,6 +285,14 @@ def _pairs(maker: _Maker) -> Batch:
     """Makes pairs as TRL collates them: all preferred texts, then all rejected ones."""
     rows, length = maker.size * maker.task.sequences, maker.shape.tokens
     return {"input_ids": maker.words(rows, length), "attention_mask": maker.ones(rows, length)}
+
+
+def _completions(maker: _Maker) -> Batch:
+    """Makes completions with their prompts, and what their rewards are above those of the same prompt."""
+    from memorymark.training.policy import ADVANTAGES
+
+    texts = {"input_ids": maker.words(maker.size, maker.shape.tokens)}
+    return {**texts, "attention_mask": maker.ones(maker.size, maker.shape.tokens), ADVANTAGES: maker.values(maker.size)}
 
 
 def _images(maker: _Maker) -> Batch:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog.tasks import LANGUAGE_MODELS, NEXT_TOKEN, Task, check_sizes
+from memorymark.catalog.tasks import GENERATING, LANGUAGE_MODELS, NEXT_TOKEN, Task, check_sizes
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
 from memorymark.models.timm_models import timm_workload
+from memorymark.question.completions import USUAL_COMPLETIONS, completion_tokens_of
 from memorymark.question.configs import check_config, stand_in
 from memorymark.question.packing import cannot_pack, check_mean, mean_tokens_of, only_next_token
 from memorymark.question.quantization import quantization_of
@@ -95,8 +97,6 @@ def _of_config(request: Request) -> Workload:
     if request.recipe.loss == "chunked":
         _require_chunks(request, config, task)
 
-    compares = task.id == "dpo" and request.reference == "kept"
-
     arguments = heads.forward_arguments(found)
     if request.packed:
         _require_packable(request, config, task, arguments, shape)
@@ -110,7 +110,7 @@ def _of_config(request: Request) -> Workload:
     return Workload(
         build=build,
         batch=_batch(request, config, task, arguments, shape),
-        loss=_loss(request, task),
+        loss=_loss(request, task, shape, arguments),
         name=name,
         sample=shape.describe(task, config, mean_tokens),
         sample_sizes=shape.sizes(task),
@@ -118,7 +118,9 @@ def _of_config(request: Request) -> Workload:
         sequences=task.sequences,
         quantization=quantization,
         trainer=task.trainer,
-        compares=compares,
+        compares=request.keeps_reference,
+        completions=(request.completions or USUAL_COMPLETIONS) if shape.completion_tokens else 0,
+        completion_tokens=shape.completion_tokens,
         language_model=task.id in LANGUAGE_MODELS,
         vocabulary=_vocabulary(config, task),
     )
@@ -160,13 +162,17 @@ def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
     return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
 
 
-def _loss(request: Request, task: Task) -> Callable[..., Tensor] | None:
+def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
     if request.recipe.loss == "chunked":
         from memorymark.training.chunked_loss import chunked_loss
 
         return chunked_loss
+    from memorymark.training.policy import grpo_loss
     from memorymark.training.preferences import dpo_loss, reward_loss
 
+    if shape.completion_tokens:
+        keeps_logits = "logits_to_keep" in arguments
+        return partial(grpo_loss, completion_tokens=shape.completion_tokens, keeps_logits=keeps_logits)
     return {"contrastive": _contrastive_loss, "reward": reward_loss, "dpo": dpo_loss}.get(task.id)
 
 
@@ -247,7 +253,8 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
         batches.set_seconds(config, seconds)
     tokens = asked["tokens"] or usual.get("tokens") or _usual_tokens(request, config, task, pixels)
     _require_room_for_text(request, config, task, tokens=tokens, pixels=pixels)
-    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds)
+    completion_tokens = completion_tokens_of(request, tokens) if task.id in GENERATING else 0
+    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
 
 
 def _check_sizes(request: Request, config: Any, task: Task) -> None:

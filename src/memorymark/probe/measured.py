@@ -253,6 +253,7 @@ class MeasuredProbe:
                     arrived=device.arrived,
                     host=self._host,
                 )
+                step.look_at_generation()
                 device.adopt((*step.weights(), *step.optimizer_state()))
                 return step
         except Exception as error:
@@ -299,6 +300,7 @@ class MeasuredProbe:
             meter.trial(batch_size, failure),
             peak_host_bytes=self._host.peak_bytes,
             tokens_per_sample=self.info.tokens_per_sample,
+            kv_cache_bytes=self.info.cached_bytes(batch_size * self._recipe.accumulation_steps),
         )
         if failure is not None:
             self._clean_up()
@@ -399,6 +401,7 @@ class _PeakMeter:
             peak_reserved_bytes=self.peak_reserved_bytes,
             forward_peak_bytes=self._phase_peak_bytes.get("forward", 0),
             backward_peak_bytes=self._phase_peak_bytes.get("backward", 0),
+            generation_peak_bytes=self._phase_peak_bytes.get("generation", 0),
             optimizer_peak_bytes=self._phase_peak_bytes.get("optimizer", 0),
             between_peak_bytes={
                 name: peak for name, peak in self._phase_peak_bytes.items() if name not in PHASES_OF_STEP

@@ -72,7 +72,7 @@ class PredictedProbe:
             capped=memory_cap_bytes is not None,
             source="predicted",
             unknown_operations=unknown,
-            unchecked_options=unchecked_options(recipe),
+            unchecked_options=unchecked_options(recipe, step.facts.trainer),
             untimed_operations=untimed,
             untimed_options=untimed_options(recipe, step.facts.trainer),
             **asdict(step.facts),
@@ -184,7 +184,7 @@ class PredictedProbe:
     def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
         """Simulates steps from the memory layout that an earlier one left, or from the first step."""
         memory = self._memory(self._capacity_bytes)
-        programs = [self._later] * STEPS
+        programs, generated = [self._later] * STEPS, self._held_by_generation(batch_size)
         peaks: Counter[str] = Counter()
         retries = steps = 0
         failure = None
@@ -198,6 +198,8 @@ class PredictedProbe:
                 memory.host.found(on_host)
             for program in programs:
                 retries = memory.allocator.retries
+                if generated:
+                    peaks["generation"] = max(peaks["generation"], memory.visit(generated))
                 for phase, peak in memory.run(program, batch_size, self._scratch):
                     peaks[phase] = max(peaks[phase], peak)
                 steps += 1
@@ -223,7 +225,13 @@ class PredictedProbe:
             failure=failure,
             peak_host_bytes=memory.host.peak_bytes,
             tokens_per_sample=self.info.tokens_per_sample,
+            kv_cache_bytes=self.info.cached_bytes(batch_size * self._recipe.accumulation_steps),
+            generation_peak_bytes=peaks["generation"],
         )
+
+    def _held_by_generation(self, batch_size: int) -> list[int]:
+        generation = self._step.generation
+        return [] if generation is None else generation.held(batch_size * self._recipe.accumulation_steps)
 
     def _with_need(self, trial: Trial) -> Trial:
         """Replaces the failed request of a trial that ran out of memory by what the whole step needs."""
@@ -232,6 +240,7 @@ class PredictedProbe:
         memory = self._memory(None)
         memory.hold(self._step.weights.items())
         for program in (self._step.first, self._step.later):
+            memory.visit(self._held_by_generation(trial.batch_size))
             list(memory.run(program, trial.batch_size, self._needed_scratch))
         needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
         if needed <= there:  # it fails because the free memory is fragmented
@@ -258,6 +267,10 @@ class PredictedProbe:
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
         carried = self._carried_bytes(batch_size)
         trace.before |= carried.items()
+        if generated := self._held_by_generation(batch_size):
+            trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
+            trace.marks.append(("generation", len(trace.events)))
+            trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
         alive = dict(carried)
         for index, growth in enumerate(program.operations, 1):
             for number in growth.operation.freed:

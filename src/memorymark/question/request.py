@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from memorymark.catalog import ModelEntry
-from memorymark.catalog.tasks import TASKS, check_sample_size, check_sizes, find_task
+from memorymark.catalog.tasks import COMPARING, GENERATING, TASKS, check_sample_size, check_sizes, find_task
 from memorymark.checks.choices import Choice
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
 from memorymark.messages import Option as OptionName
+from memorymark.question.completions import check_completions
 from memorymark.question.configs import LARGEST_CONFIG_BYTES, check_config, read_config
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.model_names import ModelName, check_revision, read_name
@@ -21,8 +22,8 @@ from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
 from memorymark.units import KIB
 
-Reference = Literal["kept", "precomputed"]
-REFERENCE = Choice("reference", get_args(Reference), {"precompute": "precomputed", "none": "precomputed"})
+Reference = Literal["auto", "kept", "precomputed", "none"]
+REFERENCE = Choice("reference", get_args(Reference), {"default": "auto", "precompute": "precomputed"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Request:
     )
     task: str | None = option(
         None,
-        "What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.",
+        "What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task.",
         group="model",
         rare=True,
         longest=LONGEST_NAME,
@@ -123,15 +124,39 @@ class Request:
         maximum=NO_LIMIT,
         sample_units=("tokens",),
     )
+    completions: int | None = option(
+        None,
+        "The completions that GRPO generates for each prompt; defaults to 8.",
+        title="Completions of a prompt",
+        metavar="N",
+        rare=True,
+        minimum=2,
+        maximum=NO_LIMIT,
+        sample_units=("tokens",),
+        needs={"task": GENERATING},
+    )
+    completion_tokens: int | None = option(
+        None,
+        "The tokens of a completion, part of the sequence length; defaults to half of it.",
+        title="Length of completions",
+        unit="tokens",
+        metavar="N",
+        rare=True,
+        minimum=1,
+        maximum=NO_LIMIT,
+        sample_units=("tokens",),
+        needs={"task": GENERATING},
+    )
     reference: Reference = option(
-        "kept",
-        "The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.",
+        "auto",
+        "The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only.",
         group="recipe",
         title="Reference model",
         choices=REFERENCE,
-        labels={"kept": "Kept on the GPU", "precomputed": "Precomputed"},
+        labels={"auto": "Default", "kept": "Kept on the GPU", "precomputed": "Precomputed", "none": "None"},
         rare=True,
-        needs={"task": ("dpo",)},
+        needs={"task": ("dpo", "grpo")},
+        choice_needs={"precomputed": {"task": ("dpo",)}, "none": {"task": ("grpo",)}},
     )
     small: bool | None = option(
         None,
@@ -162,6 +187,7 @@ class Request:
             )
         self._check_sample()
         check_packing(self)
+        check_completions(self)
 
     def _settle_model(self) -> None:
         """Reads the name or the config; a config at a path becomes part of the request."""
@@ -227,6 +253,11 @@ class Request:
         return OwnModel(name.id, f"{name.id}@{self.revision}" if self.revision else name.id)
 
     @property
+    def keeps_reference(self) -> bool:
+        """Whether a frozen model is kept beside the trained one."""
+        return self.reference == "kept" or (self.reference == "auto" and self.task in COMPARING)
+
+    @property
     def runs_code(self) -> bool:
         """Whether building the model runs somebody's code, which may change between runs."""
         return self.name.runs_code or self.trust_remote_code
@@ -249,6 +280,8 @@ class Request:
         """Reads the request that ``to_dict`` wrote."""
         if "workload" in data:
             return OwnRequest.from_name(data["workload"], Recipe(**data["recipe"]), Target(**data["target"]))
+        if "completions" not in data and data.get("reference") == "kept":  # before GRPO, the default
+            data = {**data, "reference": "auto"}
         return cls(**{**data, "recipe": Recipe(**data["recipe"]), "target": Target(**data["target"])})
 
 

@@ -27,6 +27,8 @@ OF_TRIAL = (
     "peak_reserved_bytes",
     "device_bytes",
     "peak_host_bytes",
+    "kv_cache_bytes",
+    "generation_peak_bytes",
     "allocator_retries",
     "step_seconds",
     "samples_per_second",

@@ -6,6 +6,7 @@ from memorymark.catalog import GpuEntry, Price
 from memorymark.question.recipe import QUANTIZED, Recipe
 from memorymark.question.request import Request
 from memorymark.question.usage import Usage
+from memorymark.render.generated import generated_notes
 from memorymark.render.rates import rate_interval, run_words, speed_words
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison, Contender
@@ -36,6 +37,7 @@ PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
     "optimizer_state_bytes": "optimizer state",
+    "kv_cache_bytes": "KV cache of generation",
     "activations_bytes": "activations",
     "temporaries_bytes": "temporaries and workspaces",
     "allocator_slack_bytes": "allocator slack",
@@ -289,6 +291,7 @@ def notes(result: Analysis) -> list[str]:
         SYNTHETIC,
         *training_notes(result.info, result.request.recipe),
         *offload_notes(result.info, result.request.recipe, result.recommended, result.maximum),
+        *generated_notes(result.info, result.recommended, result.maximum),
         *generation_notes(result),
         *prediction_notes(result.info),
     ]

@@ -29,6 +29,7 @@ PEFT_TASKS = {
     "sft": "CAUSAL_LM",
     "reward": "SEQ_CLS",
     "dpo": "CAUSAL_LM",
+    "grpo": "CAUSAL_LM",
     "seq2seq-lm": "SEQ_2_SEQ_LM",
     "sequence-classification": "SEQ_CLS",
     "token-classification": "TOKEN_CLS",

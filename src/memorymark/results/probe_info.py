@@ -8,6 +8,7 @@ from typing import Any
 from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu
 from memorymark.catalog.tasks import TEXT
 from memorymark.documents import ADDED_LATER, Record
+from memorymark.question.completions import generated_completions
 from memorymark.results.trial import Source, Trial
 
 
@@ -22,7 +23,10 @@ class ProbeInfo(Record):
     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
     pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
     not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-    of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
+    of the frozen copy that the model is compared with, which is part of the weights. ``completions`` is how many
+    completions of a prompt a model generates before it is trained on them, 0 if it generates none, and
+    ``completion_tokens`` the length of one; ``kv_cache_bytes`` is what generation keeps for one of them and its prompt.
+    ``language_model`` says that a
     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
     channels_last is for. ``small`` says that the model is a stand-in.
@@ -63,6 +67,9 @@ class ProbeInfo(Record):
     mean_tokens: int = field(default=0, metadata=ADDED_LATER)
     trainer: str = field(default="", metadata=ADDED_LATER)
     reference_bytes: int = field(default=0, metadata=ADDED_LATER)
+    completions: int = field(default=0, metadata=ADDED_LATER)
+    completion_tokens: int = field(default=0, metadata=ADDED_LATER)
+    kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
     language_model: bool = field(default=False, metadata=ADDED_LATER)
     vocabulary: int = field(default=0, metadata=ADDED_LATER)
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
@@ -89,6 +96,10 @@ class ProbeInfo(Record):
     def tokens_per_sample(self) -> int | None:
         """The tokens of a sample of text, in all of its sequences; ``None`` for other samples."""
         return self.sample_sizes["tokens"] * self.sequences if tuple(self.sample_sizes) == TEXT else None
+
+    def cached_bytes(self, samples: int) -> int:
+        """Returns what generation keeps for the completions of a step with so many samples."""
+        return generated_completions(samples, self.completions) * self.kv_cache_bytes if self.completions else 0
 
     def held_bytes(self, trial: Trial) -> int:
         """Returns a trial's memory at its peak: all that the device holds or, under a cap, what is reserved."""

@@ -20,6 +20,7 @@ class Breakdown(Record):
     weights_bytes: int = 0
     gradients_bytes: int = 0
     optimizer_state_bytes: int = 0
+    kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
     activations_bytes: int = 0
     temporaries_bytes: int = 0
     allocator_slack_bytes: int = 0
@@ -74,13 +75,16 @@ class Trial(Record, Shown):
     """One trial of one batch size.
 
     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
-    larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is what stays allocated between steps.
+    larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is
+    what stays allocated between steps.
     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
     ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
     ones: to a power of two.
     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
+    ``kv_cache_bytes`` is what generating the completions of a step keeps for all of their tokens, before training frees
+    it; 0 if a step generates nothing. ``generation_peak_bytes`` is the peak then.
     """
 
     kind: ClassVar[Literal["trial"]] = "trial"
@@ -106,6 +110,8 @@ class Trial(Record, Shown):
     intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)
     peak_host_bytes: int = field(default=0, metadata=ADDED_LATER)
     tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
+    kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
+    generation_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
 
     @property
     def step_peak_bytes(self) -> int:

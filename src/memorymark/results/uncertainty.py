@@ -27,19 +27,20 @@ ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 # Values of options, by their names, that were never run on a GPU, and those whose steps were measured but not timed. Of
 # FlashAttention, torch's copy of the kernels was run, and not flash-attn itself.
 UNCHECKED = {"offload": ("activations", "optimizer")}
+UNCHECKED_TRAINERS = frozenset({"GRPOTrainer"})
 UNTIMED = {"gradient_checkpointing": ("selective",), "attention": ("flash",)}
 
 Interval = tuple[float, float]
 
 
-def unchecked_options(recipe: Recipe) -> tuple[str, ...]:
+def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
     """Returns the options whose prediction was never compared with a GPU's measurements."""
-    return _named(UNCHECKED, recipe)
+    return (*(("task",) if trainer in UNCHECKED_TRAINERS else ()), *_named(UNCHECKED, recipe))
 
 
 def untimed_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
     """Returns those of which only the memory was. No step of a trainer of TRL was timed."""
-    return (*(("task",) if trainer else ()), *_named(UNTIMED, recipe))
+    return (*(("task",) if trainer and trainer not in UNCHECKED_TRAINERS else ()), *_named(UNTIMED, recipe))
 
 
 def _named(values_of: Mapping[str, tuple[str, ...]], recipe: Recipe) -> tuple[str, ...]:

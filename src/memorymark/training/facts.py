@@ -37,6 +37,9 @@ class TrainingFacts:
     language_model: bool = False
     vocabulary: int = 0
     reference_bytes: int = 0
+    completions: int = 0
+    completion_tokens: int = 0
+    kv_cache_bytes: int = 0
     convolves_images: bool = False
 
 
@@ -61,6 +64,9 @@ def facts_of(step: TrainingStep) -> TrainingFacts:
         language_model=workload.language_model,
         vocabulary=workload.vocabulary,
         reference_bytes=step.reference.copied_bytes if step.reference is not None else 0,
+        completions=workload.completions,
+        completion_tokens=workload.completion_tokens,
+        kv_cache_bytes=sum(step.generation.cache) if step.generation is not None else 0,
         convolves_images=_convolves_images(step.model, workload),
     )
 

@@ -123,7 +123,8 @@ def phases_told(on_phase: OnPhase) -> Iterator[None]:
     def backward(*args: Any, **kwargs: Any) -> None:
         nonlocal inside
         if inside:  # a part of a backward pass, as checkpoints run it
-            return original(*args, **kwargs)
+            original(*args, **kwargs)
+            return
         on_phase("forward")
         inside = True
         try:
@@ -131,7 +132,6 @@ def phases_told(on_phase: OnPhase) -> Iterator[None]:
         finally:
             inside = False
         on_phase("backward")
-        return None
 
     torch.autograd.backward = backward
     try:

@@ -20,11 +20,12 @@ from memorymark.training.attention import choose_attention
 from memorymark.training.blame import blaming
 from memorymark.training.building import build_on
 from memorymark.training.checkpointing import checkpoint_blocks
+from memorymark.training.generation import Generation, cache_of
 from memorymark.training.host_links import activations_kept, link_for
 from memorymark.training.losses import mean_of_logits, own_loss, require_one_number
 from memorymark.training.optimizers import gradients_taken, optimizers_of
-from memorymark.training.quantizing import scales_of
 from memorymark.training.own_step import OnPhase, OwnStep, as_given, no_updates, require_undecided
+from memorymark.training.quantizing import scales_of
 from memorymark.training.reference import Reference
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
@@ -57,6 +58,7 @@ class TrainingStep:
         self.optimizers = optimizers_of(workload, recipe, self.model, self._link)
         self._saving = activations_kept(recipe, self.model, self._link)
         self._arrived = _whole if any(is_fake(parameter) for parameter in self.model.parameters()) else arrived
+        self.generation: Generation | None = None
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         compiles = recipe.compile and not is_compiled(self.model)
@@ -75,6 +77,9 @@ class TrainingStep:
 
     def alone(self, batch_size: int, on_phase: OnPhase = lambda _: None) -> None:
         """Runs one step."""
+        if self.generation is not None:
+            self.generation.hold(batch_size * self.recipe.accumulation_steps, self.device)
+            on_phase("generation")
         with matmul_precision(self.recipe):
             if self._own is not None:
                 self._run_own(self._own, batch_size, on_phase)
@@ -107,6 +112,14 @@ class TrainingStep:
         with matmul_precision(self.recipe):
             self._forward_and_backward(batch_size, lambda _: None)
         self.model.zero_grad(set_to_none=True)
+
+    def look_at_generation(self) -> None:
+        """Finds out what generation keeps, if the workload generates its samples; each step then makes room for it."""
+        workload = self.workload
+        if workload.completions:
+            with self._autocast():
+                cache = cache_of(self.model, workload.sample_sizes["tokens"], self.device)
+            self.generation = Generation(workload.completions, cache)
 
     def recover(self) -> None:
         """Makes the step usable after it failed half way."""

@@ -46,6 +46,8 @@ class Workload:
     ``quantization`` says how the weights are published, if they are quantized.
     ``trainer`` is the trainer of TRL whose step it is, if it is one's. With ``compares``, the loss is
     called as ``loss(model, batch, reference)``: a frozen copy of the model or, under adapters, the model without them.
+    With ``completions``, the model first generates so many for each prompt, of ``completion_tokens`` tokens each, and a
+    sample is one of them with its prompt.
     ``language_model`` says that it fine-tunes a model that writes text. ``vocabulary`` is the number of logits of a
     token if ``--loss chunked`` can be used, and 0 otherwise.
     """
@@ -68,6 +70,8 @@ class Workload:
     quantization: Quantization | None = field(default=None, kw_only=True)
     trainer: str = field(default="", kw_only=True)
     compares: bool = field(default=False, kw_only=True)
+    completions: int = field(default=0, kw_only=True)
+    completion_tokens: int = field(default=0, kw_only=True)
     language_model: bool = field(default=False, kw_only=True)
     vocabulary: int = field(default=0, kw_only=True)
 

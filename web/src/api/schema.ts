@@ -944,6 +944,11 @@ export interface components {
             gradients_bytes: number;
             /** Optimizer State Bytes */
             optimizer_state_bytes: number;
+            /**
+             * Kv Cache Bytes
+             * @default 0
+             */
+            kv_cache_bytes: number;
             /** Activations Bytes */
             activations_bytes: number;
             /** Temporaries Bytes */
@@ -1043,7 +1048,10 @@ export interface components {
          *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
          *     pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
          *     not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-         *     of the frozen copy that the model is compared with, which is part of the weights. ``language_model`` says that a
+         *     of the frozen copy that the model is compared with, which is part of the weights. ``completions`` is how many
+         *     completions of a prompt a model generates before it is trained on them, 0 if it generates none, and
+         *     ``completion_tokens`` the length of one; ``kv_cache_bytes`` is what generation keeps for one of them and its prompt.
+         *     ``language_model`` says that a
          *     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
          *     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
          *     channels_last is for. ``small`` says that the model is a stand-in.
@@ -1163,6 +1171,21 @@ export interface components {
              * @default 0
              */
             reference_bytes: number;
+            /**
+             * Completions
+             * @default 0
+             */
+            completions: number;
+            /**
+             * Completion Tokens
+             * @default 0
+             */
+            completion_tokens: number;
+            /**
+             * Kv Cache Bytes
+             * @default 0
+             */
+            kv_cache_bytes: number;
             /**
              * Language Model
              * @default false
@@ -1374,11 +1397,21 @@ export interface components {
              */
             mean_tokens: number | null;
             /**
+             * Completions
+             * @default null
+             */
+            completions: number | null;
+            /**
+             * Completion Tokens
+             * @default null
+             */
+            completion_tokens: number | null;
+            /**
              * Reference
-             * @default kept
+             * @default auto
              * @enum {string}
              */
-            reference: "kept" | "precomputed";
+            reference: "auto" | "kept" | "precomputed" | "none";
             /**
              * Small
              * @default null
@@ -1480,13 +1513,16 @@ export interface components {
          * @description One trial of one batch size.
          *
          *     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
-         *     larger batches. ``resting_bytes`` is what stays allocated between steps.
+         *     larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is
+         *     what stays allocated between steps.
          *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
          *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
          *     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
          *     ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
          *     ones: to a power of two.
          *     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
+         *     ``kv_cache_bytes`` is what generating the completions of a step keeps for all of their tokens, before training frees
+         *     it; 0 if a step generates nothing. ``generation_peak_bytes`` is the peak then.
          */
         Trial: {
             /**
@@ -1559,6 +1595,16 @@ export interface components {
              * @default null
              */
             tokens_per_sample: number | null;
+            /**
+             * Kv Cache Bytes
+             * @default 0
+             */
+            kv_cache_bytes: number;
+            /**
+             * Generation Peak Bytes
+             * @default 0
+             */
+            generation_peak_bytes: number;
         };
         /**
          * Usage
@@ -1643,7 +1689,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -1690,12 +1736,24 @@ export interface components {
              */
             mean_tokens: number | null;
             /**
+             * Completions
+             * @description The completions that GRPO generates for each prompt; defaults to 8.
+             * @default null
+             */
+            completions: number | null;
+            /**
+             * Completion Tokens
+             * @description The tokens of a completion, part of the sequence length; defaults to half of it.
+             * @default null
+             */
+            completion_tokens: number | null;
+            /**
              * Reference
-             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
-             * @default kept
+             * @description The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only.
+             * @default auto
              * @enum {string}
              */
-            reference: "kept" | "precomputed";
+            reference: "auto" | "kept" | "precomputed" | "none";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
@@ -2308,7 +2366,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -2355,12 +2413,24 @@ export interface components {
              */
             mean_tokens: number | null;
             /**
+             * Completions
+             * @description The completions that GRPO generates for each prompt; defaults to 8.
+             * @default null
+             */
+            completions: number | null;
+            /**
+             * Completion Tokens
+             * @description The tokens of a completion, part of the sequence length; defaults to half of it.
+             * @default null
+             */
+            completion_tokens: number | null;
+            /**
              * Reference
-             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
-             * @default kept
+             * @description The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only.
+             * @default auto
              * @enum {string}
              */
-            reference: "kept" | "precomputed";
+            reference: "auto" | "kept" | "precomputed" | "none";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
@@ -3088,7 +3158,7 @@ export interface components {
             } | null;
             /**
              * Task
-             * @description What to train it for, such as causal-lm, sft, reward or dpo; defaults to the model's usual task.
+             * @description What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
@@ -3135,12 +3205,24 @@ export interface components {
              */
             mean_tokens: number | null;
             /**
+             * Completions
+             * @description The completions that GRPO generates for each prompt; defaults to 8.
+             * @default null
+             */
+            completions: number | null;
+            /**
+             * Completion Tokens
+             * @description The tokens of a completion, part of the sequence length; defaults to half of it.
+             * @default null
+             */
+            completion_tokens: number | null;
+            /**
              * Reference
-             * @description The frozen model that DPO compares with: kept beside the trained one, or its results precomputed.
-             * @default kept
+             * @description The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only.
+             * @default auto
              * @enum {string}
              */
-            reference: "kept" | "precomputed";
+            reference: "auto" | "kept" | "precomputed" | "none";
             /**
              * Small
              * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.

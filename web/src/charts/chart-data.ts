@@ -17,6 +17,7 @@ export const PARTS: readonly Part[] = [
   { name: "weights_bytes", label: "Weights", color: "#5b93ff" },
   { name: "gradients_bytes", label: "Gradients", color: "#c084fc" },
   { name: "optimizer_state_bytes", label: "Optimizer state", color: "#f5b83d" },
+  { name: "kv_cache_bytes", label: "KV cache", color: "#ff7eb6" },
   { name: "activations_bytes", label: "Activations", color: "#00d977" },
   { name: "temporaries_bytes", label: "Temporaries", color: "#2cc9d6" },
   { name: "allocator_slack_bytes", label: "Allocator slack", color: "#b0b0b0" },

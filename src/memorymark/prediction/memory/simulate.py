@@ -84,6 +84,14 @@ class Memory:
             if left in self.blocks:
                 self.blocks[place] = self.blocks.pop(left)
 
+    def visit(self, sizes: Iterable[int]) -> int:
+        """Allocates blocks of these sizes and frees them again; returns the peak."""
+        self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
+        blocks = [self.allocator.allocate(size) for size in sizes]
+        for block in blocks:
+            self.allocator.free(block)
+        return self.allocator.peak_allocated_bytes
+
     def drop_outputs(self) -> None:
         """Frees the outputs that are kept."""
         for block in self._outputs:

@@ -36,6 +36,7 @@ from memorymark.suggestions import without
 from memorymark.training.building import build_model
 from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import TrainingFacts, facts_of
+from memorymark.training.generation import Generation
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.workload import Workload
 
@@ -57,7 +58,7 @@ class TracedStep:
     ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them, and
     those of a frozen copy; ``tensors`` says how many parameters and buffers the model has, ``frozen_tensors`` how many
     of them get no updates. ``worst`` is the step with the worst routing of tokens to experts, if its memory depends on
-    that.
+    that. ``generation`` is what generating the samples takes before each step, if they are generated.
     """
 
     first: Program
@@ -68,6 +69,7 @@ class TracedStep:
     frozen_tensors: int
     facts: TrainingFacts
     worst: TracedStep | None = None
+    generation: Generation | None = None
 
     @property
     def optimizer_state(self) -> dict[int, int]:
@@ -105,10 +107,13 @@ def _trace(
         with ExitStack() as stack:
             if workload.step is not None or workload.between:
                 stack.enter_context(tracer.seeing_forwards())
-            for context in (*_pretences(capability), fake_mode, tracer):
+            contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
+            for context in contexts:
                 stack.enter_context(context)
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
+            step.look_at_generation()
+            generation, step.generation = step.generation, None  # what it takes does not grow in line with the batch
             traces = _steps(step, tracer)
         first, later = merge(traces, TRACED_BATCH)
     traced = TracedStep(
@@ -118,7 +123,8 @@ def _trace(
         traces[1].owners,
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
-        facts=replace(facts_of(step), routing_matters=tracer.routed),
+        facts=replace(_facts(step, generation), routing_matters=tracer.routed),
+        generation=generation,
     )
     return traced, tracer.routed
 
@@ -129,6 +135,11 @@ def _pretences(capability: tuple[int, int]) -> Iterator[AbstractContextManager[N
     yield flash_attention(capability)
     yield like_real()
     yield refusing_compiled(lambda: cannot_predict_compiled("pass the functions as they were before torch.compile"))
+
+
+def _facts(step: TrainingStep, generation: Generation | None) -> TrainingFacts:
+    step.generation = generation
+    return facts_of(step)
 
 
 def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredictError:

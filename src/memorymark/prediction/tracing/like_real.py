@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 @contextmanager
 def like_real() -> Iterator[None]:
-    """Makes ``module.to(dtype)`` and ``f"expert_{index}"`` work on fake tensors, and ``autocast("cuda")`` apply to them.
+    """Lets ``module.to(dtype)``, ``f"expert_{index}"`` and ``autocast("cuda")`` work on fake tensors.
 
     Routers of mixtures need the first two. torch swaps fake parameters when it casts them, which fails once an
     optimizer refers to them. Fake tensors are labelled CPU, so autocast for CUDA would leave them alone.
