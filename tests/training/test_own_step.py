@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import memorymark as mm
 from memorymark.devices import open_device
 from memorymark.prediction.memory.scratch_space import NOTHING
-from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.memory.simulate import BIAS_WORKSPACES, Memory
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.question.recipe import Recipe
@@ -74,7 +74,7 @@ def averaged_step(modules, batch, optimizer):
 
 def with_average():
     model = net()
-    return nn.ModuleList([model, AveragedModel(model)])
+    return nn.ModuleList([model, AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn())])  # as on a GPU: in place
 
 
 def loss_of(model, batch):
@@ -98,6 +98,7 @@ WORKLOADS = {
 def predicted_peaks(workload, size):
     """The peaks of each part of three steps, without what only a GPU's kernels take."""
     step, memory, peaks = trace_training(workload, Recipe(), ADA), Memory(None, 0), {}
+    memory.found((), BIAS_WORKSPACES)
     memory.hold(step.weights.items())
     for program in (step.first, step.later, step.later):
         for phase, peak in memory.run(program, size, lambda *_: NOTHING):
@@ -172,7 +173,7 @@ def without_updates(nets, real, optimizers):
         ({"step": outside}, r"step= never calls .step\(\) of the Adam"),
         ({"step": lambda nets, real, optimizers: net(1)(real).mean().backward()}, "trains another module"),
         ({"step": gan_step, "loss": loss_of}, "leave loss= out"),
-        ({"step": gan_step, "precision": "bf16"}, "step= decides about precision itself"),
+        ({"step": gan_step, "precision": "bf16"}, "step= decides about precision= itself"),
         ({"loss": lambda nets, real: gan_step(nets, real, OPTIMIZERS[0])}, r"loss= calls .step\(\) of Adam itself"),
         ({"step": gan_step, "between": {"forward": evaluation}}, "between= cannot be called 'forward'"),
         ({"step": gan_step, "between": 3}, "between= must be a function or a dict"),

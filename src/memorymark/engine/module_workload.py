@@ -65,13 +65,14 @@ def own_workload(
     from memorymark.training.optimizers import name_of
 
     _require_loss(loss)
-    made, optimizers = _on_device(batch), _maker(optimizer, module)
+    (made, from_host), optimizers = _on_device(batch), _maker(optimizer, module)
     return Workload(
         lambda: module,
         made,
         loss,
         name=name_of(module),
         optimizer=optimizers,
+        from_host=from_host,
         step=step,
         between=_named(between),
     )
@@ -107,8 +108,10 @@ def _require_loss(loss: Any) -> None:
         require_function("loss", loss, ("module", "batch"))
 
 
-def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
-    """Returns a batch function that takes a size and a device; if ``batch`` takes a size only, its result is moved.
+def _on_device(batch: Callable[..., Any]) -> tuple[Callable[[int, torch.device], Any], bool]:
+    """Returns a batch function that takes a size and a device, and whether it moves what the host made.
+
+    It does if ``batch`` takes a size only.
 
     A data loader makes batches of any size from its samples.
     """
@@ -120,14 +123,14 @@ def _on_device(batch: Callable[..., Any]) -> Callable[[int, torch.device], Any]:
     takes = ("size", "device") if callable(batch) and _required_arguments(batch) >= 2 else ("size",)
     require_function("batch", batch, takes)
     if len(takes) == 2:
-        return batch
+        return batch, False
 
     def moved(size: int, device: torch.device) -> Any:
         from torch.utils._pytree import tree_map
 
         return tree_map(lambda leaf: leaf.to(device) if hasattr(leaf, "to") else leaf, batch(size))
 
-    return moved
+    return moved, True
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:

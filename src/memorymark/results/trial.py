@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Literal
 
-from memorymark.documents import ADDED_LATER, LEFT_OUT, Record, in_document
+from memorymark.documents import ADDED_LATER, Record, in_document
 from memorymark.results.shown import Shown
 
 Source = Literal["measured", "predicted"]
@@ -97,8 +97,8 @@ class Trial(Record, Shown):
     peak_reserved_bytes: int = 0
     forward_peak_bytes: int = 0
     backward_peak_bytes: int = 0
-    optimizer_peak_bytes: int = field(default=0, metadata=LEFT_OUT)
-    between_peak_bytes: dict[str, int] = field(default_factory=dict, metadata=LEFT_OUT)
+    optimizer_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
+    between_peak_bytes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER, hash=False)
     resting_bytes: int = 0
     device_bytes: int = 0
     allocator_retries: int = 0
@@ -107,7 +107,7 @@ class Trial(Record, Shown):
     step_seconds: float | None = None
     step_seconds_spread: float | None = None
     failure: Failure | None = None
-    intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER)
+    intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER, hash=False)
     peak_host_bytes: int = field(default=0, metadata=ADDED_LATER)
     tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)

@@ -35,6 +35,7 @@ class Workload:
     ``build()`` makes the model, with the device as torch's default device; it is called for every run or prediction.
     ``batch(size, device)`` makes the arguments of one forward call, labels included: a dict of keyword arguments, a
     tuple or list of positional ones, a pair of both, or one tensor. For a ``loss`` or ``step`` it may be anything.
+    Batches ``from_host`` are made there, whatever the device, and then moved.
     ``loss(model, batch)`` runs the forward pass and returns the loss; without it the model's own ``.loss`` is used.
     ``optimizer(model)`` makes the optimizer, or a list of several; without it the recipe's is used.
     ``step(model, batch, optimizer)`` runs a whole training step instead of a loss: backward passes and updates, of
@@ -63,6 +64,7 @@ class Workload:
     between: Mapping[str, Callable[[nn.Module, Any, Any], object]] = field(
         default_factory=dict, kw_only=True, hash=False
     )
+    from_host: bool = field(default=False, kw_only=True)
     sample: str = field(default="", kw_only=True)
     sample_sizes: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     sequences: int = field(default=1, kw_only=True)

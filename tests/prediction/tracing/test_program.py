@@ -219,8 +219,9 @@ def test_a_model_that_does_different_things_at_different_batch_sizes_is_refused(
 
 
 def test_traces_with_other_operations_are_refused():
-    relu = StepTrace([operation("aten.relu.default")], [("backward", 1)])
-    gelu = StepTrace([operation("aten.gelu.default")], [("backward", 1)])
+    ends = [("backward", 1), ("optimizer", 1)]
+    relu = StepTrace([operation("aten.relu.default")], ends)
+    gelu = StepTrace([operation("aten.gelu.default")], ends)
     merge([relu, relu], TRACED_BATCH)
     with pytest.raises(CannotPredictError):
         merge([relu, gelu], TRACED_BATCH)

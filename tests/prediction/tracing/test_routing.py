@@ -97,8 +97,8 @@ def test_a_mixture_whose_router_casts_itself_and_names_its_experts_is_predicted(
 def test_a_choice_compared_with_random_labels_is_not_assumed():
     class PicksWhatIsRight(nn.Linear):
         def forward(self, x):
-            scores = super().forward(x)
-            return scores[scores.argmax(-1) == torch.randint(3, (len(x),))]
+            scores = super().forward(x.repeat(64, 1))  # so many that chance never makes them all right or all wrong
+            return scores[scores.argmax(-1) == torch.randint(3, (len(scores),))]
 
     workload = mm.Workload(
         lambda: PicksWhatIsRight(4, 3),

@@ -197,9 +197,9 @@ def test_a_model_that_needs_the_value_of_a_weight_cannot_be_predicted(model):
         trace_training(tiny(model), Recipe(), HOPPER)
 
 
-def test_only_the_optimizer_may_ask_for_a_value_that_is_not_known():
+def test_a_value_that_is_not_known_may_be_asked_for_by_the_optimizer_and_between_steps():
     layer = nn.Linear(8, 8)
-    with tracing(layer) as tracer:
+    with tracing(layer) as tracer, tracer.seeing_forwards():
         tracer.start()
         with pytest.raises(CannotPredictError):
             layer.weight.norm().item()
@@ -209,8 +209,10 @@ def test_only_the_optimizer_may_ask_for_a_value_that_is_not_known():
         tracer.mark("backward")
         assert isinstance(layer.weight.norm().item(), float)
         tracer.mark("optimizer")
+        assert isinstance(layer.weight.norm().item(), float)
+        layer.register_forward_pre_hook(lambda layer, _: layer.weight.norm().item())
         with pytest.raises(CannotPredictError):
-            layer.weight.norm().item()
+            layer(layer.weight)
 
 
 def test_adafactor_which_asks_for_the_norms_of_its_weights_is_traced():

@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
+from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.allocations import Owner, Phase
 from memorymark.errors import CannotPredictError, MemoryMarkError
@@ -28,7 +29,7 @@ from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.operation import StepTrace
-from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work
+from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
@@ -38,10 +39,12 @@ from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import TrainingFacts, facts_of
 from memorymark.training.generation import Generation
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
-from memorymark.training.workload import Workload
+from memorymark.training.workload import Batch, Workload
 
 # Small, so that computing values is cheap; not 1, which models and kernels may treat as a special case.
 TRACED_BATCH = 4
+# Can be split into 2, 3, 4, 6, 8 or 12 equal parts.
+EVEN_BATCH = 24
 CPU = torch.device("cpu")
 # How many batches of an accumulating step are traced: all later ones are like the second.
 TRACED_ACCUMULATION_STEPS = 2
@@ -100,12 +103,14 @@ def _trace(
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
-        tracer = Tracer(fake_mode, routing, is_own=workload.step is not None)
+        own_loss = workload.loss is not None
+        tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss)
+        workload = _moved_from_host(workload, tracer) if workload.from_host else workload
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
         _update_all_at_once(step)
         _note_updates(step, tracer)
         with ExitStack() as stack:
-            if workload.step is not None or workload.between:
+            if workload.step is not None or own_loss or workload.between:
                 stack.enter_context(tracer.seeing_forwards())
             contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
             for context in contexts:
@@ -114,8 +119,8 @@ def _trace(
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             step.look_at_generation()
             generation, step.generation = step.generation, None  # what it takes does not grow in line with the batch
-            traces = _steps(step, tracer)
-        first, later = merge(traces, TRACED_BATCH)
+            traces, batch_size, stride = _steps(step, tracer)
+        first, later = merge(traces, batch_size, stride)
     traced = TracedStep(
         first,
         later,
@@ -127,6 +132,17 @@ def _trace(
         generation=generation,
     )
     return traced, tracer.routed
+
+
+def _moved_from_host(workload: Workload, tracer: Tracer) -> Workload:
+    """Returns the workload with batches that appear where they are used: the host's memory does not count."""
+
+    def moved(size: int, device: torch.device) -> Batch:
+        with tracer.paused():
+            batch = workload.batch(size, device)
+        return tree_map_only(Tensor, torch.clone, batch)
+
+    return replace(workload, batch=moved)
 
 
 def _pretences(capability: tuple[int, int]) -> Iterator[AbstractContextManager[None]]:
@@ -226,25 +242,29 @@ def _note_updates(step: TrainingStep, tracer: Tracer) -> None:
         optimizer.register_step_post_hook(end)
 
 
-def _steps(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
-    """Traces a first step and the one after it, with one sample more.
+def _steps(step: TrainingStep, tracer: Tracer) -> tuple[list[StepTrace], int, int]:
+    """Traces a first step and the one after it, with one sample more; returns them with the first size and the stride.
 
     A model that fills a cache of its own in its first step (BEiT's positions) does less in the second. It then starts
     over, with its cache filled but without an optimizer's state. One that loops over its samples does more, and tells
-    in a third step how much more for each.
+    in a third step how much more for each. One that splits batches into equal parts needs sizes that all parts share.
     """
-    traces = _two(step, tracer)
-    if not same_work(*traces) and (step.workload.step is not None or not may_loop(*traces)):
+    traces, is_own = _two(step, tracer), step.workload.step is not None
+    if not same_work(*traces) and (is_own or not may_loop(*traces)):
         step.start_over()
         traces = _two(step, tracer)
+    if splits_unevenly(*traces) or (is_own and not same_work(*traces)):
+        step.start_over()
+        return _two(step, tracer, EVEN_BATCH, EVEN_BATCH), EVEN_BATCH, EVEN_BATCH
     if not same_work(*traces):
         traces.append(_traced(step, tracer, TRACED_BATCH + 2, traces[-1]))
-    return traces
+    return traces, TRACED_BATCH, 1
 
 
-def _two(step: TrainingStep, tracer: Tracer) -> list[StepTrace]:
-    first = _traced(step, tracer, TRACED_BATCH)
-    return [first, _traced(step, tracer, TRACED_BATCH + 1, first)]
+def _two(step: TrainingStep, tracer: Tracer, batch_size: int | None = None, stride: int = 1) -> list[StepTrace]:
+    batch_size = batch_size or TRACED_BATCH
+    first = _traced(step, tracer, batch_size)
+    return [first, _traced(step, tracer, batch_size + stride, first)]
 
 
 def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTrace | None = None) -> StepTrace:

@@ -1,7 +1,7 @@
 """A training step as a program of operations whose sizes follow from the batch size.
 
-Two traces, at batch sizes one apart, give every dimension as ``base + slope x batch``, or as the number of pairs of
-samples. After that, any batch size can be evaluated without tracing again.
+Two traces give every dimension as ``base + slope x batch``, or as the number of pairs of samples. After that, any batch
+size can be evaluated without tracing again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEGREE = 4
 
 @dataclass(frozen=True)
 class Growth:
-    """An operation at the traced batch size, and the same one at the next larger size.
+    """An operation at the traced batch size, and the same one at the size that is larger by the ``stride``.
 
     One that ``repeats`` is that of the last sample, in a loop that runs it for each. ``carried`` are the storages that
     it frees of the sample before.
@@ -34,6 +34,7 @@ class Growth:
     batch_size: int
     repeats: bool = False
     carried: tuple[int, ...] = ()
+    stride: int = 1
 
     def times(self, batch_size: int) -> int:
         """Returns how often it runs in a step, not counting what the loop does for the samples before the last."""
@@ -58,7 +59,7 @@ class Growth:
             return self.operation.made
         steps = batch_size - self.batch_size
         return tuple(
-            (number, max(size + growth * steps + (_higher(further, steps) if further else 0), 0))
+            (number, max(size + self._share(growth, steps) + (_higher(further, steps) if further else 0), 0))
             for number, size, growth, further in self._made
         )
 
@@ -90,7 +91,7 @@ class Growth:
             shape = (self._dimension(x, y, steps) for x, y in zip(small.shape, large.shape, strict=True))
             return prod(shape) * small.dtype.itemsize
 
-        if at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
+        if self.stride > 1 or at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
             return []
         return _differences([at(steps) for steps in range(DEGREE + 1)])
 
@@ -100,11 +101,15 @@ class Growth:
         No linear dimension grows as fast as these.
         """
         batch, then = self.batch_size, self.batch_size + steps
-        if size and size * (batch + 1) ** 2 == larger * batch**2:
+        if self.stride == 1 and size and size * (batch + 1) ** 2 == larger * batch**2:
             return size * then**2 // batch**2
-        if size and size * (batch + 1) == larger * (batch - 1):
+        if self.stride == 1 and size and size * (batch + 1) == larger * (batch - 1):
             return size * then * (then - 1) // (batch * (batch - 1))
-        return max(size + (larger - size) * steps, 0)
+        return max(size + self._share(larger - size, steps), 0)
+
+    def _share(self, growth: int, steps: int) -> int:
+        """Returns how much of what grows with each stride belongs to some steps, rounded up."""
+        return -(-growth * steps // self.stride)
 
 
 @dataclass(frozen=True)
@@ -179,12 +184,12 @@ class Program:
         return range(ends[0], ends[-1])
 
 
-def merge(traces: Sequence[StepTrace], batch_size: int) -> tuple[Program, Program]:
+def merge(traces: Sequence[StepTrace], batch_size: int, stride: int = 1) -> tuple[Program, Program]:
     """Returns the first step, which makes the optimizer's state, and every later one.
 
-    The first was traced at ``batch_size`` and each after it with one sample more; a third is needed if the model loops
-    over its samples. Updates do not depend on the batch and may differ; unless the step is the caller's own, these are
-    all that follows the last backward pass.
+    The first was traced at ``batch_size`` and each after it at a size larger by ``stride``. A third, and a stride of 1,
+    is needed if the model loops over its samples. Updates do not depend on the batch and may differ; unless the step is
+    the caller's own, these are all that follows the last backward pass.
     """
     if len(traces[0].updates) != len(traces[1].updates):
         raise CannotPredictError("the optimizers are used differently from step to step; measure it on a GPU.")
@@ -208,8 +213,8 @@ def merge(traces: Sequence[StepTrace], batch_size: int) -> tuple[Program, Progra
                 for_first.append(once_more)
                 for_later.append(once_more)
             else:
-                for_first.append(Growth(other, op, batch_size))
-                for_later.append(Growth(renumbered(other, op), op, batch_size))
+                for_first.append(Growth(other, op, batch_size, stride=stride))
+                for_later.append(Growth(renumbered(other, op), op, batch_size, stride=stride))
     carried = _carried(for_first, for_later)
     return Program(for_first, _marks(for_first, traces[0].marks)), Program(for_later, traces[1].marks, carried)
 
@@ -228,6 +233,16 @@ def _carried(first: Sequence[Growth], later: Sequence[Growth]) -> dict[int, int]
 def same_work(first: StepTrace, second: StepTrace) -> bool:
     """Tells whether two steps do the same, apart from updates, at their batch sizes."""
     return all(map(_is_same, _parts(first)[::2], _parts(second)[::2]))
+
+
+def splits_unevenly(first: StepTrace, second: StepTrace) -> bool:
+    """Tells whether the samples that the second step has more went to some of several parts of a batch only."""
+
+    def uneven(op: Operation) -> bool:
+        return len({tensor.shape for tensor in op.outputs}) > 1
+
+    pairs = zip(first.operations, second.operations, strict=False)
+    return any(large.base_name == "split" and uneven(large) and not uneven(small) for small, large in pairs)
 
 
 def may_loop(first: StepTrace, second: StepTrace) -> bool:

@@ -45,6 +45,7 @@ def to_document(step: TracedStep) -> dict[str, Any]:
                 growth.batch_size,
                 growth.repeats,
                 list(growth.carried),
+                growth.stride,
             ]
             for growth in one.operations
         ]
@@ -92,8 +93,8 @@ def from_document(document: dict[str, Any]) -> TracedStep:
 
     def program(one: dict[str, Any]) -> Program:
         growths = [
-            Growth(operations[a], operations[b], batch_size, repeats, tuple(carried))
-            for a, b, batch_size, repeats, carried in one["operations"]
+            Growth(operations[a], operations[b], batch_size, repeats, tuple(carried), stride)
+            for a, b, batch_size, repeats, carried, stride in one["operations"]
         ]
         return Program(growths, [(phase, end) for phase, end in one["marks"]], dict(one.get("carried", ())))
 

@@ -47,10 +47,13 @@ class Tracer(TorchDispatchMode):
     """Records operations into ``trace`` while one is set.
 
     ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. A step that
-    ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass.
+    ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass; so may an
+    ``own_loss``.
     """
 
-    def __init__(self, fake_mode: FakeTensorMode, routing: Routing = "even", *, is_own: bool = False) -> None:
+    def __init__(
+        self, fake_mode: FakeTensorMode, routing: Routing = "even", *, is_own: bool = False, own_loss: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
         self.routed = False
@@ -60,7 +63,7 @@ class Tracer(TorchDispatchMode):
         self._numbers = StorageNumbers(self._freed.append)
         self._on_host: set[int] = set()
         self._in_backward = self._in_optimizer = False
-        self._is_own, self._between = is_own, False
+        self._is_own, self._own_loss, self._between = is_own, own_loss, False
         self._forwards = 0
 
     @classmethod
@@ -108,6 +111,15 @@ class Tracer(TorchDispatchMode):
             self._forwards = 0
             for hook in hooks:
                 hook.remove()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Records nothing of what runs inside, such as what the host prepares."""
+        trace, self.trace = self.trace, None
+        try:
+            yield
+        finally:
+            self.trace = trace
 
     @contextmanager
     def updating(self) -> Iterator[None]:
@@ -169,11 +181,12 @@ class Tracer(TorchDispatchMode):
         A count may be a size, except in an evaluation, where it is one of right answers. Flags are taken to be down,
         such as those of overflows and of first steps.
         """
-        if not (self._is_own or self._between):
-            return None
+        whole = self._is_own or self._between
+        if tensor.is_floating_point():
+            return 1.0 if whole or self._own_loss else None
         if tensor.dtype == torch.bool:
-            return False
-        return 1.0 if tensor.is_floating_point() else 1 if self._between else None
+            return False if whole else None
+        return 1 if self._between else None
 
     def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Returns the fake result, with its real values if known."""
