@@ -1561,6 +1561,18 @@ export interface components {
             forward_peak_bytes: number;
             /** Backward Peak Bytes */
             backward_peak_bytes: number;
+            /**
+             * Optimizer Peak Bytes
+             * @default 0
+             */
+            optimizer_peak_bytes: number;
+            /**
+             * Between Peak Bytes
+             * @default {}
+             */
+            between_peak_bytes: {
+                [key: string]: number;
+            };
             /** Resting Bytes */
             resting_bytes: number;
             /** Device Bytes */
