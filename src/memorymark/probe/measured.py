@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -73,8 +73,6 @@ class MeasuredProbe:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
             if runs_compiled_code(self._step.model):
                 self._require_cuda("pass the model as it was before torch.compile")
-            if device.kind != "cuda":
-                stack.enter_context(refusing_compiled(self._not_compiled_here))
             self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
@@ -112,6 +110,12 @@ class MeasuredProbe:
             code="not_applicable",
             **about,
         )
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        refused = nullcontext() if self._device.kind == "cuda" else refusing_compiled(self._not_compiled_here)
+        with self._device.counting(), refused:
+            yield
 
     def _require_own_memory(self) -> None:
         """Refuses to offload from a device that shares the host's memory."""
@@ -193,7 +197,7 @@ class MeasuredProbe:
     def _peak_of(self, run: Callable[[int], None], batch_size: int) -> int:
         failure: Failure | None = None
         try:
-            with self._device.counting():
+            with self._running():
                 run(batch_size)  # the first call may leave workspaces or optimizer state behind
                 self._device.reset()
                 run(batch_size)
@@ -279,7 +283,7 @@ class MeasuredProbe:
         meter = _PeakMeter(self._device)
         failure: Failure | None = None
         try:
-            with self._device.counting():
+            with self._running():
                 for _ in range(steps - 1):
                     self._step(batch_size, meter.on_phase)
                     meter.steps += 1

@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Refusal = Callable[[], Exception]
-
-# Of all that refuse now, the newest last. They may end in any order, as probes do that are open side by side.
-_refusals: list[Refusal] = []
-
 
 @contextmanager
-def refusing_compiled(refusal: Refusal) -> Iterator[None]:
+def refusing_compiled(refusal: Callable[[], Exception]) -> Iterator[None]:
     """Raises the refusal as soon as compiled code is called, which torch would otherwise run uncompiled in here.
 
     Looks at nothing if nothing was compiled in this process.
@@ -24,23 +19,14 @@ def refusing_compiled(refusal: Refusal) -> Iterator[None]:
     if original is None:
         yield
         return
-    if not _refusals:
-        frames._callback_from_stance = _refusing(original)
-    _refusals.append(refusal)
+
+    def refuse(callback: Any) -> Any:
+        if callback:  # one that is disabled has none
+            raise refusal()
+        return original(callback)
+
+    frames._callback_from_stance = refuse
     try:
         yield
     finally:
-        _refusals.remove(refusal)
-        if not _refusals:
-            frames._callback_from_stance = frames._callback_from_stance.original
-
-
-def _refusing(original: Callable[[Any], Any]) -> Any:
-    def refuse(callback: Any) -> Any:
-        if callback:  # one that is disabled has none
-            raise _refusals[-1]()
-        return original(callback)
-
-    found: Any = refuse
-    found.original = original
-    return found
+        frames._callback_from_stance = original
