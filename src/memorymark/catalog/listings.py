@@ -19,15 +19,18 @@ class ModelCatalog(Document):
     kind: ClassVar[Literal["models"]] = "models"
 
     models: tuple[ModelEntry, ...]
+    """The models, in the order of listings."""
     tasks: tuple[Task, ...]
+    """The tasks."""
 
 
 @dataclass(frozen=True)
 class ListedGpu(Document):
-    """A GPU of the catalog; ``here`` says that the answering machine has one."""
+    """A GPU of the catalog."""
 
     entry: GpuEntry = field(metadata=INLINE)
     here: bool
+    """Whether the machine that answers has one."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class GpuCatalog(Document):
     kind: ClassVar[Literal["gpus"]] = "gpus"
 
     gpus: tuple[ListedGpu, ...]
+    """The GPUs."""
 
 
 def model_catalog() -> ModelCatalog:

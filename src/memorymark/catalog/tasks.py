@@ -28,11 +28,13 @@ class Task(Document):
 
     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
     ``small_size`` the default for a stand-in. A sample has ``sequences`` of that size: two if it is a pair of texts, of
-    which one is preferred. ``trainer`` is the TRL trainer whose step it is, if it is one's.
+    which one is preferred. ``trainer`` is the TRL trainer that takes the step; empty if none does.
     """
 
     id: str
+    """What it is called in questions."""
     title: str
+    """Its name for people."""
     auto_class: str = field(metadata=LEFT_OUT)
     units: tuple[str, ...] = field(metadata=LEFT_OUT)
     size: int = field(metadata=LEFT_OUT)

@@ -19,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from memorymark.checks.choices import Choice
 from memorymark.checks.nearest import either
 from memorymark.checks.types import require_types, settle_types
+from memorymark.documents import HELP
 from memorymark.errors import UsageError
 from memorymark.messages import Message, as_flag
 from memorymark.messages import Option as OptionName
@@ -180,7 +181,7 @@ def _as_text(value: Any) -> str:
 
 def option(default: Any, help_text: str, **facts: Any) -> Any:
     """Declares a field as an option; ``called`` is its name if that differs, other facts are as in ``Option``."""
-    return dataclasses.field(default=default, metadata={KEY: {"help": help_text, **facts}})
+    return dataclasses.field(default=default, metadata={KEY: {"help": help_text, **facts}, HELP: help_text})
 
 
 def group(name: Group) -> Callable[[type], type]:

@@ -28,6 +28,7 @@ class Question:
     """
 
     request: Request
+    """The training."""
     current_batch_size: int = option(
         DEFAULT_CURRENT,
         "The batch size you train with today.",
@@ -51,6 +52,7 @@ class Question:
         DEFAULT_MARGIN, "Fraction of the memory to leave free.", unit="fraction", rare=True, minimum=0, below=1
     )
     usage: Usage = field(default_factory=Usage)
+    """How much is trained."""
     price_per_hour: float | None = option(
         None,
         "Dollars per GPU hour; defaults to the catalog's price.",

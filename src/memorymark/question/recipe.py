@@ -213,6 +213,7 @@ class Recipe:
         told=not_,
         words=lambda _: "eval mode",
     )
+    """Train with dropout on; ``false`` is evaluation mode."""
     loss: Loss = option(
         "model",
         "The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.",

@@ -168,7 +168,9 @@ class Request:
         rare=True,
     )
     recipe: Recipe = field(default_factory=Recipe)
+    """How it is trained."""
     target: Target = field(default_factory=Target)
+    """Where it is trained."""
 
     def __post_init__(self) -> None:
         if isinstance(self.task, str):  # before the options that need a task are checked

@@ -53,6 +53,7 @@ class Target:
         stored=memory_cap,
         told=lambda cap_bytes: cap_bytes / GIB,
     )
+    """The most that the allocator may use; null for no limit."""
 
     def __post_init__(self) -> None:
         settle_options(self)

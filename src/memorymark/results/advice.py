@@ -29,36 +29,48 @@ NOTHING = "Nothing is worth changing"
 
 @dataclass(frozen=True)
 class Today(Document):
-    """Trials of today's training; ``null`` if it was not tried, or does not fit."""
+    """Trials of today's training; null if it was not tried, or does not fit."""
 
     predicted: Trial | None
+    """The predicted trial."""
     measured: Trial | None
+    """The measured trial."""
     usd_per_million_samples: float | None
+    """Dollars for a million samples; null without a price or a speed."""
     whole_run: WholeRun | None = field(default=None, metadata=ADDED_LATER)
+    """The run that the question describes, trained as today; null if it describes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice(OfOneGpu, Shown):
     """What to change about a training, the best option first.
 
-    ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
-    was not tried or does not fit. ``families`` are the ways to fine-tune a language model, empty for other models.
-    ``faults`` are changes that could not be tried; a second run may give other advice.
+    ``predicted`` and ``measured`` are trials of today's training at today's batch, ``None`` if that was not tried or
+    does not fit.
     """
 
     kind: ClassVar[Literal["advice"]] = "advice"
 
     current_batch_size: int
+    """Today's batch."""
     options: tuple[Option, ...]
+    """The ways to train."""
     refused: tuple[Refused, ...] = ()
+    """Changes that were tried and rejected."""
     families: tuple[Family, ...] = ()
+    """The ways to fine-tune a language model; empty for other models."""
     faults: tuple[Fault, ...] = field(default=(), metadata=ADDED_LATER)
+    """Changes that could not be tried because a worker was lost; a second run may give other advice."""
     predicted: Trial | None = field(default=None, metadata=LEFT_OUT)
     measured: Trial | None = field(default=None, metadata=LEFT_OUT)
     margin: float
+    """The fraction of the memory to leave free."""
     usage: Usage
+    """How much is trained."""
     price: Price | None
+    """The price of an hour on this GPU; null if it is unknown."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """The wall time by stage."""
 
     @property
     @in_document

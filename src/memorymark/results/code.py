@@ -51,8 +51,11 @@ class Code(Record):
     """
 
     pytorch: str
+    """Plain PyTorch."""
     transformers: str
+    """transformers' Trainer."""
     lightning: str
+    """Lightning."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,11 +111,12 @@ class Contender(Timed, Document):
 
 @dataclass(frozen=True)
 class Comparison(OfRequest, Shown):
-    """A training predicted for every GPU of the catalog; ``analyses`` omits GPUs on which it does not fit."""
+    """A training predicted for every GPU of the catalog."""
 
     kind: ClassVar[Literal["comparison"]] = "comparison"
 
     analyses: dict[str, Analysis]
+    """The analysis of each GPU on which the training fits, by the GPU's id."""
 
     @property
     def info(self) -> ProbeInfo | None:

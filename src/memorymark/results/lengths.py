@@ -24,6 +24,7 @@ class Length(Timed, Document):
     """
 
     seq_len: int
+    """Its tokens."""
     analysis: Analysis | None = field(metadata=LEFT_OUT)
     planned_batch: int | None = field(metadata=LEFT_OUT)
 
@@ -101,7 +102,7 @@ class Length(Timed, Document):
 
 @dataclass(frozen=True)
 class Sweep(OfRequest, Shown):
-    """A training at several lengths, the shortest first; ``analyses`` omits lengths at which not even one sample fits.
+    """A training at several lengths, the shortest first.
 
     The length to plan for is the longest that fits: its batch never runs out of memory on shorter samples. The numbers
     at the top of the document are those of that length.
@@ -110,7 +111,9 @@ class Sweep(OfRequest, Shown):
     kind: ClassVar[Literal["sweep"]] = "sweep"
 
     seq_lens: tuple[int, ...]
+    """The lengths in tokens, the shortest first."""
     analyses: dict[int, Analysis]
+    """The analysis of each length at which at least one sample fits, by its tokens."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seq_lens", tuple(sorted(self.seq_lens)))
