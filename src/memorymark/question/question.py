@@ -100,7 +100,7 @@ class Question:
         yield (
             "all_gpus",
             Message("{all_gpus} predicts for every GPU of the catalog; drop {gpu}, {device} and {memory_gib}."),
-            self.all_gpus and (target.gpu, target.device, target.memory_cap_bytes) != (None, "auto", None),
+            self.all_gpus and not (target.is_open and target.memory_cap_bytes is None),
         )
         yield (
             "price_per_hour",

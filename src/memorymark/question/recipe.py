@@ -254,10 +254,19 @@ class Recipe:
         """Whether weights are trained in 16 bits, and with them gradients and optimizer state."""
         return self.weights in ("bf16", "fp16") and not self.lora
 
+    def kept_weights(self, built: str) -> str:
+        """Returns the type that weights are kept in, if the model comes with those of the type ``built``.
+
+        Frozen weights need no precision for their updates, so with bf16 or fp16 they are kept in that type, which
+        halves them. Quantized ones stay as they come.
+        """
+        if self.weights != "auto":
+            return self.weights
+        return self.precision if self.lora and self.half_precision and built not in QUANTIZED else built
+
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
-        kept = self.weights if self.weights != "auto" else self.precision if self.lora else "fp32"
-        weight = WEIGHT_BYTES[kept]
+        weight = WEIGHT_BYTES[self.kept_weights("fp32")]
         if self.lora or self.offload == "optimizer":
             return int(parameters * weight)
         gradient = 0.0 if self.optimizer_in_backward else weight

@@ -92,8 +92,9 @@ class Plan:
         is_own = isinstance(request, OwnRequest) or request.name.kind in ("factory", "timm")
         entry = None if is_own else request.name.entry
         task = None if is_own else request.task or (entry.task if entry is not None else None)
-        if recipe.lora and recipe.weights == "auto" and info.weights_dtype in QUANTIZED:  # as its config says
-            recipe = replace(recipe, weights=info.weights_dtype)  # type: ignore[arg-type]
+        kept = recipe.kept_weights(info.weights_dtype)
+        if recipe.lora and kept in QUANTIZED:  # maybe only because its config says so
+            recipe = replace(recipe, weights=kept)  # type: ignore[arg-type]
         return cls(
             recipe=recipe,
             batch_size=batch_size,
@@ -163,9 +164,7 @@ class Plan:
     @property
     def weights_dtype(self) -> str | None:
         """The full name of the type that the model is cast to, or ``None``."""
-        if self.recipe.weights == "auto":
-            return self.half_dtype if self.recipe.lora else None
-        return WEIGHTS.get(self.recipe.weights)
+        return WEIGHTS.get(self.recipe.kept_weights(""))
 
     @property
     def keeps_half_weights(self) -> bool:
