@@ -89,7 +89,7 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     last = (tried or inquiry.refused)[-1]  # the largest change of all
     return DoesNotFitError(
         f"none of the {len(inquiry.refused)} changes tried makes {name} fit {capacity}: even with {last.title} it "
-        f"{last.why.removesuffix('.')}",
+        f"{last.why}",
         hint="take a larger GPU",
         info=inquiry.info,
     )

@@ -139,14 +139,15 @@ class Option:
 
     def _bounds(self, value: float) -> str:
         """Describes the bounds; names the maximum only if it was exceeded, since nobody comes near it on purpose."""
-        high = f"below {self.below:g}" if self.below is not None else ""
+        end = high = f"below {self.below:g}" if self.below is not None else ""
         if self.maximum is not None and value > self.maximum:
-            high = f"at most {self.maximum:.10g}"
+            end = f"{self.maximum:.10g}"
+            high = f"at most {end}"
         if self.above is not None:
             return f"a number above {self.above:g}{f' and {high}' if high else ''}"
         low = f"{self.minimum:g}" if self.minimum is not None else ""
-        if low and high:
-            return f"from {low} to {high.removeprefix('at most ')}"
+        if low and end:
+            return f"from {low} to {end}"
         return high or (f"{low} or more" if low else "a number")
 
     def to_dict(self) -> dict[str, Any]:

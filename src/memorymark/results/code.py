@@ -13,15 +13,16 @@ from memorymark.results.probe_info import ProbeInfo
 from memorymark.templating import python_code
 
 Dialect = Literal["pytorch", "transformers", "lightning"]
+# The package and the class of each.
 OPTIMIZERS = {
-    "adamw": "torch.optim.AdamW",
-    "adam": "torch.optim.Adam",
-    "sgd": "torch.optim.SGD",
-    "adafactor": "torch.optim.Adafactor",
-    "lion": "bitsandbytes.optim.Lion",
-    "muon": "torch.optim.Muon",
-    "adamw8bit": "bitsandbytes.optim.AdamW8bit",
-    "paged-adamw8bit": "bitsandbytes.optim.PagedAdamW8bit",
+    "adamw": ("torch", "optim.AdamW"),
+    "adam": ("torch", "optim.Adam"),
+    "sgd": ("torch", "optim.SGD"),
+    "adafactor": ("torch", "optim.Adafactor"),
+    "lion": ("bitsandbytes", "optim.Lion"),
+    "muon": ("torch", "optim.Muon"),
+    "adamw8bit": ("bitsandbytes", "optim.AdamW8bit"),
+    "paged-adamw8bit": ("bitsandbytes", "optim.PagedAdamW8bit"),
 }
 # peft's names of these tasks, with which it trains a new head in full.
 PEFT_TASKS = {
@@ -120,12 +121,12 @@ class Plan:
     @property
     def optimizer_class(self) -> str:
         """The recipe's optimizer, by its full name."""
-        return OPTIMIZERS[self.recipe.optimizer]
+        return ".".join(OPTIMIZERS[self.recipe.optimizer])
 
     @property
     def imports_bitsandbytes(self) -> bool:
         """Whether the optimizer comes from bitsandbytes."""
-        return self.updates and not self.own_optimizer and self.optimizer_class.startswith("bitsandbytes.")
+        return self.updates and not self.own_optimizer and OPTIMIZERS[self.recipe.optimizer][0] == "bitsandbytes"
 
     @property
     def offloads_activations(self) -> bool:

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.results.analysis import Analysis
+from memorymark.results.from_analysis import FromAnalysis
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfRequest
-from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
 
 # A smaller loss would read as "0 % slower".
@@ -17,7 +17,7 @@ WORTH_A_WORD = 0.005
 
 
 @dataclass(frozen=True)
-class Length(Timed, Document):
+class Length(FromAnalysis, Document):
     """One length and its analysis, which is ``None`` if not even a batch of one fits.
 
     ``planned_batch`` is the batch of the length to plan for, which the shorter lengths use too.
@@ -27,30 +27,6 @@ class Length(Timed, Document):
     """Its tokens."""
     analysis: Analysis | None = field(metadata=LEFT_OUT)
     planned_batch: int | None = field(metadata=LEFT_OUT)
-
-    @property
-    @in_document
-    def fits(self) -> bool:
-        """Whether the training fits at all."""
-        return self.analysis is not None
-
-    @property
-    @in_document
-    def max_batch_size(self) -> int | None:
-        """The largest batch that trains."""
-        return self.analysis.max_batch_size if self.analysis else None
-
-    @property
-    @in_document
-    def max_batch_interval(self) -> tuple[int, int] | None:
-        """The interval of the predicted maximum."""
-        return self.analysis.max_batch_interval if self.analysis else None
-
-    @property
-    @in_document
-    def recommended_batch_size(self) -> int | None:
-        """The batch worth using; null if none keeps the margin."""
-        return self.analysis.recommended_batch_size if self.analysis else None
 
     @property
     def batch_size(self) -> int | None:
@@ -64,12 +40,6 @@ class Length(Timed, Document):
     def timed(self) -> Trial | None:
         """The trial at that batch."""
         return self._at(self.batch_size)
-
-    @property
-    @in_document
-    def samples_per_second(self) -> float | None:
-        """Throughput at the batch worth using."""
-        return self.timed.samples_per_second if self.timed else None
 
     @property
     @in_document

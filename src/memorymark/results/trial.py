@@ -11,6 +11,7 @@ from memorymark.results.shown import Shown
 
 Source = Literal["measured", "predicted"]
 FailureKind = Literal["memory", "limit"]
+Counted = Literal["tokens", "samples"]
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,14 @@ class Trial(Record, Shown):
         return max(self.forward_peak_bytes, self.backward_peak_bytes, self.optimizer_peak_bytes)
 
     @property
-    def rate_unit(self) -> Literal["tokens/s", "samples/s"]:
+    def rate_counts(self) -> Counted:
+        """What people count in its throughput."""
+        return "tokens" if self.tokens_per_sample else "samples"
+
+    @property
+    def rate_unit(self) -> str:
         """The unit in which people read its throughput."""
-        return "tokens/s" if self.tokens_per_sample else "samples/s"
+        return f"{self.rate_counts}/s"
 
     @property
     def rate(self) -> float:

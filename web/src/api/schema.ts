@@ -3400,18 +3400,8 @@ export interface components {
              */
             tokens_per_second: number | null;
             /**
-             * Gpu
-             * @description The GPU's id in the catalog.
-             */
-            gpu: string;
-            /**
-             * Gpu Name
-             * @description The GPU's name.
-             */
-            gpu_name: string;
-            /**
              * Fits
-             * @description Whether the training fits at all.
+             * @description Whether the training fits at all; if not, the numbers are null.
              */
             fits: boolean;
             /**
@@ -3421,7 +3411,7 @@ export interface components {
             max_batch_size: number | null;
             /**
              * Max Batch Interval
-             * @description The interval of the predicted maximum.
+             * @description The interval of the predicted maximum; null if it was measured.
              */
             max_batch_interval: [
                 number,
@@ -3429,7 +3419,7 @@ export interface components {
             ] | null;
             /**
              * Recommended Batch Size
-             * @description The batch worth using.
+             * @description The batch worth using; null if none keeps the margin.
              */
             recommended_batch_size: number | null;
             /**
@@ -3437,6 +3427,16 @@ export interface components {
              * @description Throughput at the batch worth using.
              */
             samples_per_second: number | null;
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog.
+             */
+            gpu: string;
+            /**
+             * Gpu Name
+             * @description The GPU's name.
+             */
+            gpu_name: string;
             /**
              * Samples Per Second Interval
              * @description The interval of the predicted throughput at that batch.
@@ -3671,7 +3671,7 @@ export interface components {
             tokens_per_second: number | null;
             /**
              * Fits
-             * @description Whether the training fits at all.
+             * @description Whether the training fits at all; if not, the numbers are null.
              */
             fits: boolean;
             /**
@@ -3681,7 +3681,7 @@ export interface components {
             max_batch_size: number | null;
             /**
              * Max Batch Interval
-             * @description The interval of the predicted maximum.
+             * @description The interval of the predicted maximum; null if it was measured.
              */
             max_batch_interval: [
                 number,
