@@ -3,10 +3,10 @@
 import pytest
 
 from memorymark.catalog import all_gpus, find_gpu
+from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
 from memorymark.devices.resolve import (
-    DEFAULT_GPU,
     can_run_on,
     default_gpu_target,
     device_here,

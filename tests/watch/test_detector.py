@@ -18,8 +18,9 @@ from memorymark.devices.tracked import TensorTracker, TrackedRecorder
 from memorymark.units import KIB, MIB
 from memorymark.watch.detector import Detector
 from memorymark.watch.hooks import install, uninstall
+from memorymark.watch.maximum import estimate_maximum
 from memorymark.watch.observation import DeviceFacts, MemoryFacts
-from memorymark.watch.report import break_down, estimate_maximum
+from memorymark.watch.report import break_down
 
 WIDTH = 64
 

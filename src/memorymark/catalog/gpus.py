@@ -17,6 +17,9 @@ from memorymark.messages import Message
 from memorymark.suggestions import meant
 from memorymark.units import GIGA, MIB, TERA
 
+# The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
+DEFAULT_GPU = "a10"
+
 
 @dataclass(frozen=True)
 class Price(Record):

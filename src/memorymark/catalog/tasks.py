@@ -8,7 +8,7 @@ from typing import Literal, cast
 from memorymark.checks.choices import Choice
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.errors import UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 from memorymark.suggestions import without
 
 SampleUnit = Literal["tokens", "pixels", "seconds"]
@@ -142,7 +142,9 @@ def check_sample_size(unit: str, size: int) -> None:
     if not 1 <= size <= LARGEST_SAMPLE[unit]:
         most = LARGEST_SAMPLE[unit]
         raise UsageError(
-            Message("{option} must be 1 to {most}, not {size}.", option=Option(OPTIONS[unit]), most=most, size=size),
+            Message(
+                "{option} must be 1 to {most}, not {size}.", option=OptionName(OPTIONS[unit]), most=most, size=size
+            ),
             code="out_of_range",
             field=OPTIONS[unit],
             given=size,
@@ -159,7 +161,7 @@ def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: d
             raise UsageError(
                 Message(
                     "{option} does not apply to {model}, whose samples are counted in {counted}; drop it.",
-                    option=Option(OPTIONS[unit]),
+                    option=OptionName(OPTIONS[unit]),
                     model=model,
                     counted=" and ".join(task.units),
                 ),
@@ -176,7 +178,7 @@ def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: d
                     model=model,
                     limit=limit,
                     unit=unit,
-                    option=Option(OPTIONS[unit]),
+                    option=OptionName(OPTIONS[unit]),
                     size=size,
                 ),
                 code="out_of_range",

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu, match_gpu
+from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.target import AUTO, Target
 from memorymark.suggestions import Proposal
 from memorymark.units import GIB, format_bytes
-
-# The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
-DEFAULT_GPU = "a10"
 
 
 def where_no_gpu_is(target: Target) -> Target:

@@ -73,30 +73,13 @@ def _of_config(request: Request) -> Workload:
     quantization = quantization_of(facts, name, request.recipe)
     if request.small:
         facts = {**facts, **entry.small_config} if entry is not None else _stand_in(request, facts)
-    config = (
-        remote_code_config(request, facts)
-        if request.trust_remote_code and "auto_map" in facts
-        else heads.make_config(facts, name)
-    )
+    config = remote_code_config(request, facts) if _has_code(request, facts) else heads.make_config(facts, name)
     task = heads.choose_task(config, request.task or (entry.task if entry is not None else None), name)
     heads.set_padding(config, task)
     shape = _shape(request, config, task)
     found = heads.model_class(config, task)
     assert found is not None  # noqa: S101 - choose_task has looked
-    if request.recipe.channels_last and "pixels" not in task.units:
-        raise UsageError(
-            Message("{channels_last} is for image models, and {name} is not one", name=name),
-            hint="drop it",
-            code="not_applicable",
-            field="channels_last",
-            given=True,
-            proposals=[without("channels_last", usual=False)],
-        )
-
-    _require_loss(request, task)
-    if request.recipe.loss == "chunked":
-        _require_chunks(request, config, task)
-
+    _check_recipe(request, config, task)
     arguments = heads.forward_arguments(found)
     if request.packed:
         _require_packable(request, config, task, arguments, shape)
@@ -124,6 +107,27 @@ def _of_config(request: Request) -> Workload:
         language_model=task.id in LANGUAGE_MODELS,
         vocabulary=_vocabulary(config, task),
     )
+
+
+def _has_code(request: Request, facts: dict[str, Any]) -> bool:
+    """Tells whether the model comes with code of its own, which may run."""
+    return request.trust_remote_code and "auto_map" in facts
+
+
+def _check_recipe(request: Request, config: Any, task: Task) -> None:
+    """Refuses options that do not apply to the model."""
+    if request.recipe.channels_last and "pixels" not in task.units:
+        raise UsageError(
+            Message("{channels_last} is for image models, and {name} is not one", name=request.entry.id),
+            hint="drop it",
+            code="not_applicable",
+            field="channels_last",
+            given=True,
+            proposals=[without("channels_last", usual=False)],
+        )
+    _require_loss(request, task)
+    if request.recipe.loss == "chunked":
+        _require_chunks(request, config, task)
 
 
 def _vocabulary(config: Any, task: Task) -> int:
@@ -158,8 +162,7 @@ def _require_packable(request: Request, config: Any, task: Task, arguments: set[
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
-    has_code = request.trust_remote_code and "auto_map" in facts
-    return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
+    return stand_in(facts if _has_code(request, facts) else heads.spelled_out(facts, request.entry.id))
 
 
 def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str]) -> Callable[..., Tensor] | None:

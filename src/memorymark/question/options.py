@@ -21,8 +21,7 @@ from memorymark.checks.nearest import either
 from memorymark.checks.types import require_types, settle_types
 from memorymark.documents import HELP
 from memorymark.errors import UsageError
-from memorymark.messages import Message, as_flag
-from memorymark.messages import Option as OptionName
+from memorymark.messages import Message, OptionName, as_flag
 
 OptionType = Literal["flag", "choice", "count", "number", "text", "counts", "document"]
 Group = Literal["model", "sample", "recipe", "target", "question", "usage", "run"]
@@ -45,7 +44,8 @@ class Option:
     ``help`` explains it, ``title`` is its label in a form, ``labels`` are those of its choices. ``minimum`` and
     ``maximum`` are inclusive bounds, ``above`` and ``below`` exclusive ones. ``sample_units`` are the units of the
     samples that it applies to, ``needs`` the values of other options that it requires, ``choice_needs`` those that
-    single choices require; ``measured_only`` says that it cannot be predicted. ``rare`` options come last in a form.
+    single choices require; ``longest`` is the most characters of a text, entries of a list, or bytes of a document;
+    ``measured_only`` says that it cannot be predicted. ``rare`` options come last in a form.
     ``flags`` are its flags on the command line, if they differ from the name; ``alone`` is the value that the flag
     without one stands for, which ``True`` means too.
     ``stored`` converts what callers write to the field's value, ``told`` converts it back.
@@ -164,6 +164,7 @@ class Option:
             "above": self.above,
             "maximum": self.maximum,
             "below": self.below,
+            "longest": self.longest,
             "title": self.title,
             "help": self.help,
             "unit": self.unit,

@@ -8,8 +8,7 @@ from operator import not_
 from typing import Any, get_args
 
 from memorymark.errors import UsageError
-from memorymark.messages import Message
-from memorymark.messages import Option as Named
+from memorymark.messages import Message, OptionName
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.options import group, option, options_of, settle_options, unusual
 from memorymark.question.recipe_choices import (
@@ -338,7 +337,9 @@ class Recipe:
             if given != declared.default and not self.lora:
                 raise UsageError(
                     Message(
-                        "{option} is for adapters; add {lora:{rank}}, or drop it.", option=Named(name), rank=LORA_RANK
+                        "{option} is for adapters; add {lora:{rank}}, or drop it.",
+                        option=OptionName(name),
+                        rank=LORA_RANK,
                     ),
                     code="not_applicable",
                     field=name,

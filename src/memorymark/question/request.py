@@ -9,8 +9,7 @@ from memorymark.catalog import ModelEntry
 from memorymark.catalog.tasks import COMPARING, GENERATING, TASKS, check_sample_size, check_sizes, find_task
 from memorymark.checks.choices import Choice
 from memorymark.errors import Proposal, UsageError
-from memorymark.messages import Message
-from memorymark.messages import Option as OptionName
+from memorymark.messages import Message, OptionName
 from memorymark.question.completions import check_completions
 from memorymark.question.configs import LARGEST_CONFIG_BYTES, check_config, read_config
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
@@ -59,7 +58,10 @@ class Request:
         longest=LONGEST_NAME,
     )
     config: dict[str, Any] | None = option(
-        None, f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB.", group="model"
+        None,
+        f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB.",
+        group="model",
+        longest=LARGEST_CONFIG_BYTES,
     )
     task: str | None = option(
         None,

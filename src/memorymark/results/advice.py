@@ -12,7 +12,7 @@ from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, usd_per_million_samples, whole_run
 from memorymark.results.family import Family
-from memorymark.results.option import Fault, Option, Refused
+from memorymark.results.option import Fault, Refused, TrainingOption
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.trial import Source, Trial
@@ -53,7 +53,7 @@ class Advice(OfOneGpu, Shown):
 
     current_batch_size: int
     """Today's batch."""
-    options: tuple[Option, ...]
+    options: tuple[TrainingOption, ...]
     """The ways to train."""
     refused: tuple[Refused, ...] = ()
     """Changes that were tried and rejected."""
@@ -97,7 +97,7 @@ class Advice(OfOneGpu, Shown):
         return bool(self.faults)
 
     @property
-    def ranked(self) -> list[Option]:
+    def ranked(self) -> list[TrainingOption]:
         """The options, the best first: by speed, or by the least change if today's training does not fit."""
         if self.fits_today:  # measured options come before those that are only predicted to be better
             confirms = self.measured is not None
@@ -108,14 +108,14 @@ class Advice(OfOneGpu, Shown):
         return sorted(self.options, key=lambda option: (level_of(option.changes), -option.samples_per_second))
 
     @property
-    def best(self) -> Option | None:
+    def best(self) -> TrainingOption | None:
         """The best option, or ``None`` if none is worth the change."""
         first = next(iter(self.ranked), None)
         if first is None or not self.fits_today:
             return first
         return first if self._is_worth_it(first) else None
 
-    def gain(self, option: Option) -> float | None:
+    def gain(self, option: TrainingOption) -> float | None:
         """Returns the option's throughput over today's, both measured or both predicted, or ``None``."""
         if option.measured is not None and self.measured is not None:
             return _ratio(option.measured, self.measured)
@@ -123,10 +123,10 @@ class Advice(OfOneGpu, Shown):
             return _ratio(option.predicted, self.predicted)
         return None
 
-    def _is_worth_it(self, option: Option) -> bool:
+    def _is_worth_it(self, option: TrainingOption) -> bool:
         return (self.gain(option) or 0.0) >= WORTH_CHANGING
 
-    def _smallest_of_the_best(self, ranked: list[Option]) -> list[Option]:
+    def _smallest_of_the_best(self, ranked: list[TrainingOption]) -> list[TrainingOption]:
         """Moves the smallest batch among the equally fast options to the front, if that one is worth it too."""
         if not ranked:
             return []
@@ -137,13 +137,13 @@ class Advice(OfOneGpu, Shown):
         chosen = min(worth_it or equals, key=lambda option: option.effective_batch_size)
         return [chosen, *(option for option in ranked if option is not chosen)]
 
-    def predicted_gain(self, option: Option) -> float | None:
+    def predicted_gain(self, option: TrainingOption) -> float | None:
         """Returns the predicted gain, to compare with the measured one."""
         if option.predicted is None or self.predicted is None:
             return None
         return _ratio(option.predicted, self.predicted)
 
-    def saves(self, option: Option) -> Savings | None:
+    def saves(self, option: TrainingOption) -> Savings | None:
         """Returns what the gain saves, or ``None`` without a price or a gain."""
         gain = self.gain(option)
         return savings(self.price.usd_per_hour, self.usage, gain) if self.price and gain else None
@@ -154,7 +154,7 @@ class Advice(OfOneGpu, Shown):
             return None
         return usd_per_million_samples(self.price.usd_per_hour, trial.samples_per_second)
 
-    def plan(self, option: Option) -> Plan:
+    def plan(self, option: TrainingOption) -> Plan:
         """Returns what the code for an option must do."""
         return Plan.of(
             self.request,
@@ -165,7 +165,7 @@ class Advice(OfOneGpu, Shown):
             seq_len=option.seq_len,
         )
 
-    def code(self, option: Option) -> Code:
+    def code(self, option: TrainingOption) -> Code:
         """Returns the option as code to paste."""
         return code_for(self.plan(option))
 
@@ -174,7 +174,7 @@ class Advice(OfOneGpu, Shown):
         """Samples per optimizer step today."""
         return self.current_batch_size * self.request.recipe.accumulation_steps
 
-    def learning_rate_note(self, option: Option) -> str:
+    def learning_rate_note(self, option: TrainingOption) -> str:
         """Says how to adjust the learning rate to an option's effective batch."""
         before, after = self.effective_batch_size, option.effective_batch_size
         if option.recipe.optimizer != self.request.recipe.optimizer:
@@ -301,7 +301,7 @@ class AdvisedOption(Document):
     is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
     """
 
-    option: Option = field(metadata=INLINE)
+    option: TrainingOption = field(metadata=INLINE)
     advice: Advice = field(metadata=LEFT_OUT)
 
     @property

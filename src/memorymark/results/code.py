@@ -12,7 +12,7 @@ from memorymark.question.request import OwnRequest, Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.templating import python_code
 
-Dialect = Literal["pytorch", "transformers", "lightning"]
+Library = Literal["pytorch", "transformers", "lightning"]
 # The package and the class of each.
 OPTIMIZERS = {
     "adamw": ("torch", "optim.AdamW"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from memorymark.documents import Record, in_document
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 
 FamilyId = Literal["full", "lora", "qlora"]
 # Each takes less memory than the one before.
@@ -20,7 +20,7 @@ class Family(Record):
 
     id: FamilyId
     """Which of them it is."""
-    option: Option | None = None
+    option: TrainingOption | None = None
     """The least change of today's recipe with which it fits, its largest batch included; null if none was found."""
     longest_seq_len: int | None = None
     """The longest sequence that is predicted to fit at batch 1 with the margin free; null if none was looked for."""

@@ -28,7 +28,7 @@ class ChangeCost(Document):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option(Timed, Record):
+class TrainingOption(Timed, Record):
     """One way to train: the changes to today's recipe, and their outcome.
 
     An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples.
@@ -171,7 +171,7 @@ def _titles(changes: tuple[str, ...]) -> str:
     return " + ".join(CHANGES[change].title for change in changes) or "today's recipe"
 
 
-def with_measured(option: Option, trial: Trial, predicted: Trial | None) -> Option:
+def with_measured(option: TrainingOption, trial: Trial, predicted: Trial | None) -> TrainingOption:
     """Returns the option with its measured trial, the batch of that trial and the prediction for that batch."""
     steps = option.accumulation_steps
     if steps > 1:  # smaller batches need more accumulation steps

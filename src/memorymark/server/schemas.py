@@ -25,13 +25,13 @@ ModelsAnswer = schema_of(ModelCatalog, "ModelsAnswer")
 GpusAnswer = schema_of(GpuCatalog, "GpusAnswer")
 
 
-class Answer(BaseModel):
+class DescribedModel(BaseModel):
     """An object of an answer, whose fields are described by the docstrings below them."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class MessageView(Answer):
+class MessageView(DescribedModel):
     """A sentence for clients that have other names for options."""
 
     template: str
@@ -40,7 +40,7 @@ class MessageView(Answer):
     """The values by the names of their placeholders."""
 
 
-class Problem(Answer):
+class Problem(DescribedModel):
     """What went wrong."""
 
     error: str
@@ -76,7 +76,7 @@ class Error(Problem):
     """The failed job; null if there is none."""
 
 
-class AdviseAnswer(Answer):
+class AdviseAnswer(DescribedModel):
     """The answer of POST /advise."""
 
     kind: Literal["answer"]
@@ -91,7 +91,7 @@ class AdviseAnswer(Answer):
     """The advice."""
 
 
-class AnalyzeAnswer(Answer):
+class AnalyzeAnswer(DescribedModel):
     """The answer of POST /analyze."""
 
     kind: Literal["answer"]
@@ -106,7 +106,7 @@ class AnalyzeAnswer(Answer):
     """The analysis."""
 
 
-class JobAnswer(Answer):
+class JobAnswer(DescribedModel):
     """The answer of calls about one job."""
 
     kind: Literal["job"]
@@ -119,7 +119,7 @@ class JobAnswer(Answer):
     """The job."""
 
 
-class JobsAnswer(Answer):
+class JobsAnswer(DescribedModel):
     """Jobs, the latest first."""
 
     kind: Literal["jobs"]
@@ -132,7 +132,7 @@ class JobsAnswer(Answer):
     """What to pass as ``before`` to get older ones; null at the end."""
 
 
-class EventView(Answer):
+class EventView(DescribedModel):
     """An event of a job."""
 
     id: int
@@ -145,7 +145,7 @@ class EventView(Answer):
     """The state, the stage or the trial, the result, or the error."""
 
 
-class EventsAnswer(Answer):
+class EventsAnswer(DescribedModel):
     """The events so far."""
 
     kind: Literal["events"]
@@ -158,7 +158,7 @@ class EventsAnswer(Answer):
     """The events, the earliest first."""
 
 
-class Queue(Answer):
+class Queue(DescribedModel):
     """How many jobs wait and run."""
 
     waiting: int
@@ -169,7 +169,7 @@ class Queue(Answer):
     """The most jobs that may wait."""
 
 
-class WorkerView(Answer):
+class WorkerView(DescribedModel):
     """One worker process."""
 
     name: str
@@ -184,7 +184,7 @@ class WorkerView(Answer):
     """The job it works on; null if there is none."""
 
 
-class Health(Answer):
+class Health(DescribedModel):
     """The health of the service."""
 
     kind: Literal["health"]
@@ -213,7 +213,7 @@ class Health(Answer):
     """The workers."""
 
 
-class OptionView(Answer):
+class OptionView(DescribedModel):
     """One option of a question, as a field of the bodies of POST /analyze, /advise and /jobs."""
 
     name: str
@@ -238,6 +238,8 @@ class OptionView(Answer):
     """The largest value."""
     below: float | None
     """What a value must be less than."""
+    longest: int | None
+    """The most characters of a text, entries of a list, or bytes of a document."""
     title: str
     """Its label in a form."""
     help: str
@@ -256,7 +258,7 @@ class OptionView(Answer):
     """Its flag on the command line."""
 
 
-class OptionsAnswer(Answer):
+class OptionsAnswer(DescribedModel):
     """All options of a question."""
 
     kind: Literal["options"]
@@ -265,7 +267,7 @@ class OptionsAnswer(Answer):
     """The options."""
 
 
-class Info(Answer):
+class Info(DescribedModel):
     """Facts about the service, for programs that request the front page."""
 
     kind: Literal["service"]

@@ -822,6 +822,11 @@ export interface components {
              * @description Whether the machine that answers has one.
              */
             here: boolean;
+            /**
+             * Default
+             * @description Whether predictions are for this GPU if the machine that answers has none and the question names none.
+             */
+            default: boolean;
         };
         /**
          * Price
@@ -930,6 +935,11 @@ export interface components {
              * @description What a value must be less than.
              */
             below: number | null;
+            /**
+             * Longest
+             * @description The most characters of a text, entries of a list, or bytes of a document.
+             */
+            longest: number | null;
             /**
              * Title
              * @description Its label in a form.

@@ -1,6 +1,6 @@
 // The question that the form asks.
 import type { Values } from "../api/types";
-import { readConfig } from "./config-text";
+import { configError, readConfig } from "./config-text";
 import { textIn, type Draft } from "./draft";
 import { DEVICE, isMeasured } from "./gpu-names";
 import { kindOfName } from "./model-names";
@@ -17,11 +17,12 @@ export type DraftErrors = Record<string, string>;
 
 /** What is wrong with the fields; a name that nothing has is told by the fields of names. */
 export function draftErrors(situation: Situation, shape: SampleShape | null, ask: Ask): DraftErrors {
-  const { draft } = situation;
+  const { draft, options } = situation;
+  const configOption = options.find((option) => option.name === "config");
   const errors: [string, string | null][] = listedOptions(situation)
     .filter((option) => whyNot(option, situation) === null)
     .map((option) => [option.name, textError(option, textIn(draft, option))]);
-  if (draft.isPasted) errors.push(["config", readConfig(draft.configText).error]);
+  if (draft.isPasted) errors.push(["config", configError(draft.configText, configOption)]);
   else if (draft.model.trim() === "") errors.push(["model_name", "Choose a model."]);
   if (shape) errors.push([shape.option.name, sizeError(textIn(draft, shape.option), shape, ask === "analysis")]);
   return Object.fromEntries(errors.filter((entry): entry is [string, string] => entry[1] !== null));
