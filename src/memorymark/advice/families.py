@@ -17,7 +17,7 @@ from memorymark.results.option import TrainingOption
 
 # A change that makes steps this much slower is kept only if the next is slower still.
 SLOW = 0.2
-# So many recipes before the last can be timed without another trace.
+# The traces of this many earlier recipes are still there, so timing those takes no other trace.
 KEPT = 3
 
 
@@ -44,7 +44,7 @@ class Families:
                 yield option
 
     def found(self, options: list[TrainingOption]) -> tuple[Family, ...]:
-        """Returns every family; of an option that ran since, what was measured."""
+        """Returns every family, with the measured option in place of the predicted one if it has run since."""
         ran = {option.changes: option for option in options}
         families = []
         for family in self.ids:

@@ -53,7 +53,7 @@ SAVING_ACTIVATIONS: Ladder = ((), ("chunked",), ("checkpointing",), ("chunked", 
 HALVES = ("bf16", "fp16")
 # Changes that are worth it only where little else fits.
 LAST_RESORTS = frozenset({"int8", "nf4"})
-# Logits of one sample in fp32 that take this much of the memory, of which a step holds several copies, are large.
+# Logits are large if those of one sample take this fraction of the memory in fp32: a step holds several copies.
 LARGE_LOGITS = 0.01
 
 

@@ -147,7 +147,7 @@ def _theirs(sentence: str) -> UsageError:
 
 
 def _describe(batch: Batch) -> str:
-    """Describes the shape of a sample: ``x 3x128x128, y``; without names, what has no shape is left out."""
+    """Describes the shape of a sample: ``x 3x128x128, y``; a value with neither a name nor a shape is left out."""
     named = dict(batch) if isinstance(batch, Mapping) else {"": batch}
     parts = (f"{key} {'x'.join(map(str, t.shape[1:]))}".strip() for key in named for t in tensors_of(named[key]))
     return ", ".join(filter(None, parts))

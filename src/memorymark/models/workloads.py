@@ -83,7 +83,7 @@ def _of_config(request: Request) -> Workload:
     arguments = heads.forward_arguments(found)
     if request.packed:
         _require_packable(request, config, task, arguments, shape)
-        # A cache would keep transformers from looking for the samples in a row.
+        # With a cache, transformers does not look for the samples in a row.
         config.use_cache = False
 
     def build() -> nn.Module:
@@ -140,7 +140,7 @@ def _vocabulary(config: Any, task: Task) -> int:
 
 
 def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> MakeBatch:
-    """Returns the function that makes batches, with what a reference has computed before, if it has."""
+    """Returns the function that makes batches, with precomputed log-probabilities if the request asks for them."""
     if request.packed:
         mean, flat = mean_tokens_of(request, shape.tokens), request.recipe.attention == "flash"
         return packing.make_packed_batch(config, task, shape.tokens, mean, in_one_row=flat)
@@ -193,7 +193,7 @@ def _require_loss(request: Request, task: Task) -> None:
 
 
 def _require_chunks(request: Request, config: Any, task: Task) -> None:
-    """Refuses a loss in chunks where there are no logits to spare, or where it would not be the model's own."""
+    """Refuses a chunked loss where it would save no logits, or would not be the model's own loss."""
     from memorymark.training.chunked_loss import rescales_logits
 
     name = request.entry.id

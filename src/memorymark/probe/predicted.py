@@ -170,7 +170,7 @@ class PredictedProbe:
     def _resting(self) -> Resting | None:
         """Returns the memory layout after a small first step, where a search begins; ``None`` if not even that fits."""
         memory = self._memory(self._capacity_bytes)
-        if self._later.carried:  # what is left lasts only until the next step
+        if self._later.carried:  # the next step frees what this one leaves
             return None
         try:
             memory.hold(self._step.weights.items())
@@ -222,7 +222,7 @@ class PredictedProbe:
         )
 
     def _begin(self, memory: Memory, resting: Resting | None) -> list[Program]:
-        """Fills the memory as the steps of a trial find it and returns them."""
+        """Prepares the memory for a trial and returns the steps to run."""
         later = [self._later] * STEPS
         if resting is None:
             memory.hold(self._step.weights.items())
@@ -326,7 +326,7 @@ class PredictedProbe:
             if operation.name in RECURRENT:
                 recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
         host = self._host_work(batch_size)
-        # In the order of the step: that of a set, and so the last digit, differs between processes.
+        # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
         phases = dict.fromkeys([*device, *host])
         in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
         return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)

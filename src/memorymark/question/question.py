@@ -139,7 +139,7 @@ class Question:
         units = TASKS[self.request.task or entry.task].units if entry is not None else TEXT
         yield (
             "tokens",
-            Message("a run has so many {samples} or so many {tokens}; drop one."),
+            Message("the length of a run is given in {samples} or in {tokens}, not in both; drop one."),
             usage.samples is not None and usage.tokens is not None,
         )
         yield (

@@ -50,8 +50,8 @@ OPTIMIZER_NAMES = {
     "paged-adamw8bit": "paged 8-bit AdamW",
     "none": "no optimizer",
 }
-# The least number of tensors of a weight's type that the optimizer keeps for it on the GPU. The 8-bit one keeps two
-# bytes whatever the type; Muon keeps twice as much of what AdamW updates.
+# How many tensors of a weight's type the optimizer keeps for it on the GPU, at least. The 8-bit one keeps two bytes
+# whatever the type; Muon keeps twice as much for the weights that AdamW updates.
 STATES = {"adamw": 2, "adam": 2, "sgd": 1, "lion": 1, "muon": 1}
 EIGHT_BIT_STATE_BYTES = 2
 WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "int8": 1.0, "nf4": 0.5}
@@ -149,14 +149,14 @@ class Recipe:
     )
     offload: Offload = option(
         "none",
-        "Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.",
+        "Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.",
         choices=OFFLOAD,
         labels={"none": "Nothing", "activations": "Activations", "optimizer": "Optimizer"},
         rare=True,
         needs={"compile": (False,)},
         choice_needs={
             "optimizer": {
-                "optimizer": FUSED_OPTIMIZERS,  # on a CPU too
+                "optimizer": FUSED_OPTIMIZERS,  # torch can fuse them on a CPU too
                 "fused": (False,),
                 "optimizer_variant": ("auto",),
                 "optimizer_in_backward": (False,),
@@ -176,7 +176,7 @@ class Recipe:
     )
     attention: Attention = option(
         "auto",
-        "How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.",
+        "How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.",
         choices=ATTENTION,
         labels={"auto": "Default", "sdpa": "SDPA", "eager": "Eager", "flash": "FlashAttention"},
         rare=True,
@@ -215,7 +215,7 @@ class Recipe:
     """Train with dropout on; ``false`` is evaluation mode."""
     loss: Loss = option(
         "model",
-        "The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.",
+        "The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.",
         choices=LOSS,
         labels={"model": "Its own", "mean": "Mean of logits", "chunked": "Chunked"},
         rare=True,

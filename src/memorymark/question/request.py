@@ -284,7 +284,7 @@ class Request:
         """Reads the request that ``to_dict`` wrote."""
         if "workload" in data:
             return OwnRequest.from_name(data["workload"], Recipe(**data["recipe"]), Target(**data["target"]))
-        if "completions" not in data and data.get("reference") == "kept":  # before GRPO, the default
+        if "completions" not in data and data.get("reference") == "kept":  # the default in documents from before GRPO
             data = {**data, "reference": "auto"}
         return cls(**{**data, "recipe": Recipe(**data["recipe"]), "target": Target(**data["target"])})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 Refusal = Callable[[], Exception]
 
-# Of all that refuse now, the newest last. They may end in any order, as probes do that are open side by side.
+# The refusals in force, the newest last. They may end in any order, since several probes may be open at once.
 _refusals: list[Refusal] = []
 
 
@@ -17,7 +17,7 @@ _refusals: list[Refusal] = []
 def refusing_compiled(refusal: Refusal) -> Iterator[None]:
     """Raises the refusal as soon as compiled code is called, which torch would otherwise run uncompiled in here.
 
-    Looks at nothing if nothing was compiled in this process.
+    Does nothing if nothing was compiled in this process.
     """
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     original = getattr(frames, "_callback_from_stance", None)  # what every call of compiled code begins with

@@ -17,7 +17,7 @@ from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 
 OnPhase = Callable[[Phase], None]
-# What such a step does, or leaves out, by itself.
+# The options that such a step decides itself.
 DECIDED_BY_STEP = (
     "precision",
     "accumulation_steps",

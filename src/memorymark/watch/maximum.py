@@ -1,4 +1,4 @@
-"""Estimates the largest batch of a training that is watched from one of its steps."""
+"""Estimates the largest batch of a watched training from one of its steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORTH_A_WORD = 1.02
 
 @dataclass(frozen=True, kw_only=True)
 class _Replay:
-    """A recorded step, the memory it ran in, and how much longer than its samples the longest are."""
+    """A recorded step, the memory it ran in, and the factor by which longer samples stretch it."""
 
     step: StepRecording
     memory: MemoryFacts

@@ -1729,7 +1729,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -1742,7 +1742,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -1773,7 +1773,7 @@ export interface components {
             train_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -2397,7 +2397,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -2410,7 +2410,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -2441,7 +2441,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -3154,7 +3154,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -3167,7 +3167,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -3198,7 +3198,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -4046,7 +4046,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -4059,7 +4059,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -4090,7 +4090,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */

@@ -15,7 +15,7 @@ const ASKS: Record<Ask, Values> = { analysis: {}, advice: { advise: true }, gpus
 /** What is wrong, by option. */
 export type DraftErrors = Record<string, string>;
 
-/** What is wrong with the fields; a name that nothing has is told by the fields of names. */
+/** What is wrong with the fields; unknown names are reported by the fields for names. */
 export function draftErrors(situation: Situation, shape: SampleShape | null, ask: Ask): DraftErrors {
   const { draft, options } = situation;
   const configOption = options.find((option) => option.name === "config");
@@ -28,7 +28,7 @@ export function draftErrors(situation: Situation, shape: SampleShape | null, ask
   return Object.fromEntries(errors.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-/** The body of POST /jobs: what is not as declared. What does not go with the model or the GPU is left out. */
+/** The body of POST /jobs: the options that differ from their defaults, without those that do not apply to the model or the GPU. */
 export function draftValues(situation: Situation, shape: SampleShape | null, ask: Ask): Values {
   const { draft } = situation;
   const listed = listedOptions(situation)
