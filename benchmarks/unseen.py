@@ -29,7 +29,7 @@ from unseen_cases import CASES, Case
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 TRUTH, RECORD = DATA / "h200_unseen.jsonl", DATA / "h200_predicted_unseen.json"
-NETS = Path(__file__).with_name("unseen_nets.py")
+HERE = Path(__file__).parent
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TIMED_SIZES = (8, 32, 128)
 # Peaks are taken up to this share of the cap, times up to these bytes: beyond them a case only takes longer.
@@ -45,8 +45,8 @@ def request_of(case: Case, **target: Any) -> mm.Request:
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(case.config))
         name = str(folder)
-    elif name.endswith("()"):
-        name = f"{NETS}:{name}"
+    elif case.file:
+        name = f"{HERE / case.file}:{name}"
     return make_request(name, {"memory_gib": case.cap_gib, "small": False, **case.options, **target})
 
 

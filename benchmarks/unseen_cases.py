@@ -1,7 +1,7 @@
 """What benchmarks/unseen.py asks: trainings of twelve families that no rule of the prediction was made with.
 
 None of them is a pair of benchmarks/zoo.py, any_model.py, llm_cases.py or keep_outputs.py. A model is an id of the
-catalog, a function of benchmarks/unseen_nets.py, or the fields of a config.json.
+catalog, a function of a file beside this one, or the fields of a config.json.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] | None = None
     cap_gib: float = 14.2
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -207,7 +208,7 @@ CASES = [
     of_config("images and texts", "altclip", {**BF16, "task": "contrastive"}, model_type="altclip"),
     # Plain modules
     *(
-        Case("plain convolutions", f"{name}()", options, cap_gib=cap_gib)
+        Case("plain convolutions", f"{name}()", options, cap_gib=cap_gib, file="unseen_convolutions.py")
         for name, options, cap_gib in (
             ("vgg", {}, 14.2),
             ("vgg", LAST, 14.2),
@@ -222,15 +223,15 @@ CASES = [
         )
     ),
     *(
-        Case("pixels", f"{name}()", options)
+        Case("pixels", f"{name}()", options, file="unseen_convolutions.py")
         for name, options in (("segmenter", {}), ("segmenter", BF16), ("diffusion", BF16), ("diffusion", {}))
     ),
     *(
-        Case("recurrent", f"{name}()", options, cap_gib=9.5)
+        Case("recurrent", f"{name}()", options, cap_gib=9.5, file="unseen_nets.py")
         for name, options in (("cells", {}), ("cells", BF16), ("gated", {}), ("recurrent_speech", {}))
     ),
     *(
-        Case("plain modules", f"{name}()", options, cap_gib=9.5)
+        Case("plain modules", f"{name}()", options, cap_gib=9.5, file="unseen_nets.py")
         for name, options in (
             ("mixer", BF16),
             ("points", {}),

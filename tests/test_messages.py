@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from memorymark.messages import Message, Option, brief, verbatim
+from memorymark.messages import Message, OptionName, brief, verbatim
 
 DIALECTS = ("command_line", "python", "http")
 
@@ -37,7 +37,7 @@ def test_an_option_can_be_named_with_a_value_of_the_message():
 
 
 def test_words_may_leave_open_which_option_they_are_about():
-    message = Message("{option:{size}} is too large.", option=Option("seq_len"), size=513)
+    message = Message("{option:{size}} is too large.", option=OptionName("seq_len"), size=513)
 
     assert [message.said_in(dialect) for dialect in DIALECTS] == [
         "--seq-len 513 is too large.",
@@ -65,7 +65,7 @@ def test_a_message_within_a_message_is_said_in_the_same_terms():
         Message("{margin} must be below 1, not {given:g}.", given=1.5),
         Message("{margin} must be below 1, not {given:g}.", given=math.nan),
         Message("{what:clause}; {hint:clause}.", what=verbatim("no {braces}."), hint=Message("drop {lora}")),
-        Message("{option} of {name!r}.", option=Option("gpu"), name="a'b"),
+        Message("{option} of {name!r}.", option=OptionName("gpu"), name="a'b"),
         Message("{file} is not here.", file=print),
     ],
     ids=lambda message: message.template,

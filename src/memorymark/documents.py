@@ -5,7 +5,9 @@
         kind: ClassVar[Literal["parcel"]] = "parcel"
 
         weight_bytes: int
+        \"\"\"What it weighs with its wrapping.\"\"\"
         note: str = field(default="", metadata=ADDED_LATER)
+        \"\"\"What the sender wrote on it.\"\"\"
 
         @property
         @in_document
@@ -14,16 +16,19 @@
             return gib(self.weight_bytes)
 
 A document holds the class's ``kind``, if it has one, then the properties marked with ``in_document``, then the fields.
-A marked property replaces a field of the same name. Values that have ``to_dict`` and ``from_dict`` are written and
-read with them.
+A marked property replaces a field of the same name. Docstrings describe the parts in the schema. Values that have
+``to_dict`` and ``from_dict`` are written and read with them.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
-from inspect import cleandoc
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, overload
 
@@ -32,6 +37,7 @@ Made = TypeVar("Made")
 Read = TypeVar("Read", bound="Record")
 
 RULE, MARK = "document", "__in_document__"
+HELP = "help"  # metadata that describes a field without a docstring
 REQUIRED: Any = object()  # the default of a part that every document has
 # Metadata of fields that need special treatment.
 LEFT_OUT = {RULE: "left out"}  # never written
@@ -45,16 +51,23 @@ class Part:
     """One key of a document.
 
     ``path`` leads from the object to the value, which is of the declared ``type``; ``is_written`` says that the value
-    already consists of JSON types. ``absent`` is the value if a document lacks the key, or ``REQUIRED``.
+    already consists of JSON types. ``absent`` is the value if a document lacks the key, or ``REQUIRED``. ``owner`` is
+    the class that has the last attribute of the path, ``help`` its description if it has no docstring.
     """
 
     name: str
     path: tuple[str, ...]
     type: Any
-    description: str = ""
+    owner: Any
+    help: str = ""
     absent: Any = REQUIRED
     if_known: bool = False
     is_written: bool = False
+
+    @property
+    def description(self) -> str:
+        """What it means, from its docstring or its help; only schemas need it, so it is found when it is asked for."""
+        return _docstrings(self.owner).get(self.path[-1], self.help)
 
     def of(self, thing: Any) -> Any:
         """The value of this part."""
@@ -165,7 +178,7 @@ def kind_of(cls: type[Any]) -> str | None:
 @cache
 def parts_of(cls: Any) -> tuple[Part, ...]:
     """Returns the parts of a class's documents besides the kind, in order."""
-    computed = [_computed_part(attribute, function) for attribute, function in _marked(cls).items()]
+    computed = [_computed_part(cls, attribute, function) for attribute, function in _marked(cls).items()]
     taken = {part.name for part in computed}
     return (*computed, *(part for part in _field_parts(cls) if part.name not in taken))
 
@@ -186,16 +199,18 @@ def _field_parts(cls: Any) -> Iterator[Part]:
             field.name,
             (field.name,),
             declared if wrote is None else wrote.declared,
+            cls,
+            field.metadata.get(HELP, ""),
             absent=_default(field) if may_lack else REQUIRED,
             if_known=if_known,
             is_written=wrote is not None,
         )
 
 
-def _computed_part(attribute: str, function: Any) -> Part:
+def _computed_part(cls: Any, attribute: str, function: Any) -> Part:
     mark: _Mark = getattr(function, MARK)
     returned = get_type_hints(function, include_extras=True)["return"]
-    return Part(mark.name, (attribute,), returned, cleandoc(function.__doc__ or ""), mark.older)
+    return Part(mark.name, (attribute,), returned, cls, inspect.cleandoc(function.__doc__ or ""), mark.older)
 
 
 @cache
@@ -208,6 +223,32 @@ def _marked(cls: Any) -> dict[str, Any]:
             if hasattr(function, MARK):
                 functions[attribute] = function
     return functions
+
+
+@cache
+def _docstrings(cls: Any) -> dict[str, str]:
+    """Returns the docstrings below the fields of a class and of its bases, by field."""
+    return {name: doc for base in reversed(cls.__mro__) for name, doc in _docstrings_in(base).items()}
+
+
+def _docstrings_in(cls: Any) -> dict[str, str]:
+    body = _classes_in(cls.__module__).get(cls.__qualname__, ())
+    return {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+
+
+@cache
+def _classes_in(module: str) -> dict[str, list[ast.stmt]]:
+    """Returns the statements of every class of a module, by the class's name; none if there is no source."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _default(field: Field[Any]) -> Any:

@@ -31,11 +31,11 @@ class RecipeOptions(TypedDict, total=False):
     gradient_checkpointing: Literal["none", "full", "selective"] | bool
     """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
     offload: Literal["none", "activations", "optimizer"]
-    """Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower."""
+    """Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps."""
     compile: bool
     """Run the model under torch.compile."""
     attention: Literal["auto", "eager", "sdpa", "flash"]
-    """How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn."""
+    """How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn."""
     tf32: bool
     """Use TF32 for fp32 matrix products."""
     channels_last: bool
@@ -45,7 +45,7 @@ class RecipeOptions(TypedDict, total=False):
     eval_mode: bool
     """Train in evaluation mode: dropout off, as in the published table."""
     loss: Literal["model", "mean", "chunked"]
-    """The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits."""
+    """The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once."""
     keep_outputs: bool
     """Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does."""
     allocator: Literal["default", "expandable"]
@@ -119,7 +119,7 @@ class ModuleOptions(TargetOptions, total=False):
     gradient_checkpointing: Literal["none", "full", "selective"] | bool
     """Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones."""
     offload: Literal["none", "activations", "optimizer"]
-    """Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower."""
+    """Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps."""
     compile: bool
     """Run the model under torch.compile."""
     tf32: bool

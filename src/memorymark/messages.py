@@ -3,8 +3,8 @@
 ``Message("{margin} must be below 1, not {given:g}.", given=1.5)`` says ``--margin`` on the command line, ``margin=`` in
 Python and ``margin`` over HTTP. A placeholder without a value of that name is an option; ``{gpu:{wanted}}`` is an
 option with a value, ``{compile:True}`` a flag that is set. ``{serve.allow_code}`` is an option of ``memorymark serve``,
-written the same for everybody; ``{list.models}`` says where all models are listed. A value may be an ``Option``, for
-templates that serve several options, or another message; ``{reason:clause}`` drops that message's full stop.
+written the same for everybody; ``{list.models}`` says where all models are listed. A value may be an ``OptionName``,
+for templates that serve several options, or another message; ``{reason:clause}`` drops that message's full stop.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Option:
+class OptionName:
     """An option as a value of a message, for templates that serve several options."""
 
     name: str
@@ -131,7 +131,7 @@ def _value_in(value: Any, spec: str, conversion: str | None, dialect: Dialect) -
     if isinstance(value, Message):
         said = value.said_in(dialect)
         return said.rstrip(".") if spec == "clause" else said
-    if isinstance(value, Option):
+    if isinstance(value, OptionName):
         return option_in(value.name, dialect, spec)
     if conversion == "r":
         return repr(value)
@@ -152,7 +152,7 @@ def _is_number(text: str) -> bool:
 def _to_json(value: Any) -> Any:
     if isinstance(value, Message):
         return {"message": value.to_dict()}
-    if isinstance(value, Option):
+    if isinstance(value, OptionName):
         return {"option": value.name}
     is_plain = (
         value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
@@ -162,5 +162,5 @@ def _to_json(value: Any) -> Any:
 
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return Option(str(value["option"])) if "option" in value else Message.from_dict(value["message"])
+        return OptionName(str(value["option"])) if "option" in value else Message.from_dict(value["message"])
     return value

@@ -14,14 +14,12 @@ NOTHING_HELPS = "no GPU of the catalog and no change of recipe that was checked 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change to the question.
-
-    ``label`` describes the change in a few words, for a button. ``change`` maps options, by their Python names, to
-    their new values; ``None`` removes an option.
-    """
+    """A change to the question."""
 
     label: str
+    """The change in a few words, for a button."""
     change: dict[str, Any]
+    """Options to their new values, by their names in Python; null removes an option."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the proposal in JSON types; ``from_dict`` reads it back."""
@@ -36,20 +34,21 @@ class Proposal:
 
 @dataclass(frozen=True, kw_only=True)
 class Suggestion(Proposal):
-    """A change that makes the training fit, checked by prediction.
-
-    ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
-    the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-    of the GPU's ``total_bytes``.
-    """
+    """A change that makes the training fit, checked by prediction."""
 
     label: str = ""
     recipe: str = ""
+    """The change of the recipe in words; empty if it stays the same."""
     gpu_name: str = ""
+    """The other GPU; empty if it stays the same."""
     without_cap: bool = False
+    """Whether it drops the caller's memory limit."""
     max_batch_size: int
+    """The largest batch predicted to train."""
     device_bytes: int
+    """What that batch takes of the GPU."""
     total_bytes: int
+    """The GPU's memory."""
 
     def __post_init__(self) -> None:
         both = " on ".join(filter(None, (self.recipe, self.gpu_name)))

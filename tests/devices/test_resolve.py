@@ -3,16 +3,15 @@
 import pytest
 
 from memorymark.catalog import all_gpus, find_gpu
+from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.devices.nvml import GpuState
 from memorymark.devices.resolve import (
-    DEFAULT_GPU,
     can_run_on,
     default_gpu_target,
     device_here,
     for_prediction,
     gpu_here,
-    is_open,
     on_device,
     where_no_gpu_is,
 )
@@ -92,14 +91,14 @@ NAMED = [Target(gpu="l4"), Target(device="cpu"), Target(device="cuda:1"), Target
 
 
 def test_a_target_that_names_nothing_is_open_and_predicted_for_the_default_where_there_is_no_gpu():
-    assert is_open(OPEN)
+    assert OPEN.is_open
     assert where_no_gpu_is(OPEN) == Target(gpu=DEFAULT_GPU, memory_cap_bytes=GIB)
     assert on_device(OPEN, "cuda:1") == Target(device="cuda:1", memory_cap_bytes=GIB)
 
 
 @pytest.mark.parametrize("target", NAMED)
 def test_a_target_that_names_something_stays_as_it_is(target):
-    assert not is_open(target)
+    assert not target.is_open
     assert where_no_gpu_is(target) == target
     assert on_device(target, "cuda:0") == target
 

@@ -179,7 +179,7 @@ def test_a_gpu_on_which_no_batch_keeps_the_margin_has_no_speed():
     tight = Comparison(REQUEST, {"t4": analysis("t4", {8: 5.0}, base=0.97, top=0.99)})
 
     assert "T4 8 none $0.53/h" in shown(tight)
-    assert "use is none if no batch keeps a margin of 5 %." in comparison_notes(tight)
+    assert "the column use says none if no batch keeps a margin of 5 %." in comparison_notes(tight)
 
 
 def test_a_comparison_speaks_of_all_gpus_and_not_of_one():

@@ -90,7 +90,7 @@ def test_the_cheapest_gpu_is_the_one_with_the_cheapest_run():
 @pytest.mark.parametrize(
     ("model", "usage", "said"),
     [
-        ("bert", {"samples": 1, "tokens": 1}, "samples= or so many tokens=; drop one"),
+        ("bert", {"samples": 1, "tokens": 1}, "in samples= or in tokens=, not in both; drop one"),
         ("bert", {"samples": 1, "hours_per_run": 3.0}, "drop hours_per_run="),
         ("resnet", {"tokens": 1}, "tokens= is for text, and the samples of resnet are not text; give samples="),
     ],

@@ -14,6 +14,7 @@ from memorymark.catalog.listings import gpu_catalog, model_catalog
 from memorymark.documents import ADDED_LATER, Document, DocumentOf, Record, in_document, kind_of, parts_of
 from memorymark.engine.validate import BackwardCheck, CompileCheck, PredictionCheck
 from memorymark.events import StageStarted, TrialFinished
+from memorymark.question.options import option as declared_option
 from memorymark.results.option import Refused
 from memorymark.results.result import BY_KIND, Result
 from memorymark.server.app import create_app
@@ -82,6 +83,16 @@ def test_the_openapi_document_has_every_part_of_every_result(components):
         assert components[cls.__name__]["properties"].keys() == names
 
 
+def test_every_property_and_every_call_is_described(idle_jobs):
+    document = create_app(idle_jobs(), Settings()).api_doc
+    objects = document["components"]["schemas"].items()
+    properties = {f"{name}.{key}": one for name, schema in objects for key, one in schema.get("properties", {}).items()}
+    calls = {f"{method} {path}": one for path, item in document["paths"].items() for method, one in item.items()}
+
+    assert len(properties) > 500
+    assert [name for name, one in {**properties, **calls}.items() if not one.get("description")] == []
+
+
 def test_the_result_of_a_job_is_told_by_its_kind(components):
     result = components["JobView"]["properties"]["result"]["anyOf"][0]
 
@@ -133,6 +144,9 @@ class Leaf(Record):
     kind: ClassVar[Literal["leaf"]] = "leaf"
 
     grams: float
+    """What it weighs
+    when it is dry.
+    """
     colour: str = field(default="green", metadata=ADDED_LATER)
 
 
@@ -168,6 +182,25 @@ def test_types_are_those_of_json():
     assert schema["properties"]["by_year"]["additionalProperties"] == {"$ref": "#/$defs/Leaf"}
     assert described(tuple[int, ...] | None) == list[int] | None
     assert schema_of(Twig) is schema_of(Twig)
+
+
+@dataclass(frozen=True)
+class RedLeaf(Leaf):
+    """A leaf with a default of its own and a field that is an option."""
+
+    grams: float = 1.0
+    shade: str = declared_option("dark", "How red it is.")
+
+
+def test_fields_are_described_by_their_docstrings_those_of_bases_included_or_by_their_help():
+    described_by = {name: one.description for name, one in schema_of(RedLeaf).model_fields.items()}
+
+    assert described_by == {
+        "kind": "What this document is.",
+        "grams": "What it weighs\nwhen it is dry.",
+        "colour": None,
+        "shade": "How red it is.",
+    }
 
 
 def test_a_field_of_an_answer_can_be_a_document():

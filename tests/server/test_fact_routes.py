@@ -81,3 +81,4 @@ def test_the_catalogs_are_listed(call):
     assert tasks["ctc"] == {"id": "ctc", "title": "speech to text, CTC", "sample_unit": "seconds", "sample_size": 5}
     assert [gpu["id"] for gpu in gpus] == [entry.id for entry in all_gpus()]
     assert {gpu["id"] for gpu in gpus if gpu["here"]} == gpus_here()
+    assert [gpu["id"] for gpu in gpus if gpu["default"]] == ["a10"]

@@ -203,7 +203,10 @@ def test_a_second_server_on_the_same_history_is_refused(service):
         (("--job-seconds", "nan"), "--job-seconds must be"),
         (("--host", "nowhere.invalid", "--open-to-all"), "cannot listen on nowhere.invalid"),
         (("--replay-speed", "0"), "--replay-speed must be a number above 0, not 0"),
-        (("--replay", "run.json"), "what --replay plays is no answer of this machine and is not kept; drop --database"),
+        (
+            ("--replay", "run.json"),
+            "--replay keeps no history, since the answers that it plays are not from this machine; drop --database",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -4,7 +4,7 @@ import memorymark as mm
 from memorymark.catalog import Price
 from memorymark.question.usage import Usage
 from memorymark.results.advice import Advice
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.units import GIB
@@ -24,7 +24,7 @@ def trial(speed, batch_size=16, source="predicted"):
 
 
 def option(changes, speed, batch_size=64, *, measured=None, recipe=BF16, steps=1):
-    return Option(
+    return TrainingOption(
         changes=changes,
         recipe=recipe,
         batch_size=batch_size,

@@ -12,7 +12,7 @@ from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
 from memorymark.results.lengths import Sweep
-from memorymark.results.option import Fault, Option, Refused
+from memorymark.results.option import Fault, Refused, TrainingOption
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Breakdown, Failure, Trial
 
@@ -127,7 +127,7 @@ def options(draw):
     """It was predicted, measured, or both."""
     predicted, measured = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
     fitting = trials(fits=st.just(True))
-    return Option(
+    return TrainingOption(
         changes=draw(changes()),
         recipe=draw(st.builds(Recipe, precision=st.sampled_from(["fp32", "bf16"]))),
         batch_size=draw(st.integers(1, 64)),

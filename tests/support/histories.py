@@ -11,7 +11,7 @@ import pytest
 from memorymark.devices.allocations import Trace
 from memorymark.devices.segments import Segment
 from memorymark.prediction.memory.allocator import CachingAllocator, OutOfMemory
-from memorymark.prediction.memory.growing_step import Recording
+from memorymark.prediction.memory.growing_step import RecordedStep
 from memorymark.units import GIB
 
 # Reductions on an H200 take no more scratch space than this: 132 multiprocessors of 2048 threads.
@@ -93,7 +93,7 @@ def last_steps(history):
         events = events[2:]  # the mark itself
         second = events[len(events) // 2 :]
         trace = Trace(events=[(key, size if size else -numbered[key]) for key, size in second])
-        recordings.append(Recording(batch_size, trace, history.model in CONVOLVING, SCRATCH_LIMIT_BYTES))
+        recordings.append(RecordedStep(batch_size, trace, history.model in CONVOLVING, SCRATCH_LIMIT_BYTES))
     return recordings
 
 
@@ -126,8 +126,8 @@ class Search:
 
     workload: str
     recipe: str
-    smaller: Recording
-    larger: Recording
+    smaller: RecordedStep
+    larger: RecordedStep
     segments: list[Segment]
     maximum: int
 
@@ -157,4 +157,4 @@ def recording(batch_size, actions, convolves):
     for action in actions:
         events.append((number, action) if action > 0 else (-1 - action, -sizes[-1 - action]))
         number += action > 0
-    return Recording(batch_size, Trace(events=events), convolves, SCRATCH_LIMIT_BYTES)
+    return RecordedStep(batch_size, Trace(events=events), convolves, SCRATCH_LIMIT_BYTES)

@@ -7,9 +7,9 @@ import pytest
 from memorymark.prediction.memory.allocator import OutOfMemory
 from memorymark.units import MIB
 from memorymark.watch.estimate import ScaledStep
+from memorymark.watch.maximum import estimate_maximum
 from memorymark.watch.observation import DeviceFacts, MemoryFacts, Observation
 from memorymark.watch.recording import StepRecording
-from memorymark.watch.report import estimate_maximum
 from support.histories import CAP_BYTES, SCRATCH_LIMIT_BYTES, TRUE_MAXIMA, histories, last_steps, replay
 
 RECORDED = [history for history in histories() if (history.model, history.recipe) in TRUE_MAXIMA]

@@ -55,7 +55,7 @@ def _call(method: str, path: str, call: dict[str, Any]) -> str:
 
 def _parts_of(method: str, path: str, call: dict[str, Any]) -> Iterator[str]:
     yield f"### {method.upper()} {path}"
-    yield f"{call['summary']}." + ("" if call.get("security") else " Open: it needs no token.")
+    yield f"{call['summary']}. {call['description']}" + ("" if call.get("security") else " Open: it needs no token.")
     yield f"```bash\n{_example(method, path)}\n```"
     if parameters := call.get("parameters"):
         yield "\n".join(_parameters(parameters))

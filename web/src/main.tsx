@@ -7,7 +7,7 @@ import { App } from "./app/App";
 import { DraftProvider } from "./form/use-draft";
 import "./styles.css";
 
-/** Whoever finds the server away has its health checked, which says so on every page. */
+/** A call that finds the server away triggers a health check, and every page shows the outcome. */
 function onError(error: Error): void {
   if (error instanceof UnreachableError && client.getQueryState(["health"])?.status !== "error") {
     void client.invalidateQueries({ queryKey: ["health"] });

@@ -49,6 +49,7 @@ export const gpu = (id: string, memoryGib: number): Gpu => ({
   price: null,
   prices: [],
   here: false,
+  default: false,
 });
 
 /** A job about this training, asked as given. */

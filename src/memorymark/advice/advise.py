@@ -16,7 +16,7 @@ from memorymark.events import OnEvent
 from memorymark.question.question import Question
 from memorymark.results.advice import Advice
 from memorymark.results.cost import with_hours_of_run
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes
 
@@ -63,13 +63,13 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
     )
 
 
-def _smaller(screening: Screening, families: Families) -> list[Option]:
+def _smaller(screening: Screening, families: Families) -> list[TrainingOption]:
     """Returns options that fit where today's recipe does not, smallest change first."""
     screening.does_not_fit()
     return list(families.smaller() if families.ids else screening.smaller())
 
 
-def _loses(inquiry: Inquiry, option: Option, now: Trial | None, measured: Trial | None) -> bool:
+def _loses(inquiry: Inquiry, option: TrainingOption, now: Trial | None, measured: Trial | None) -> bool:
     """Tells whether an option is slower than today's training; if so, records why it is refused."""
     today, then = (measured, option.measured) if measured and option.measured else (now, option.predicted)
     if today is None or then is None or speed(then) >= speed(today):
@@ -89,7 +89,7 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     last = (tried or inquiry.refused)[-1]  # the largest change of all
     return DoesNotFitError(
         f"none of the {len(inquiry.refused)} changes tried makes {name} fit {capacity}: even with {last.title} it "
-        f"{last.why.removesuffix('.')}",
+        f"{last.why}",
         hint="take a larger GPU",
         info=inquiry.info,
     )

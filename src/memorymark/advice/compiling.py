@@ -8,7 +8,7 @@ from dataclasses import replace
 from memorymark.advice.confirming import Confirming, runs_of
 from memorymark.advice.inquiry import Inquiry, named, speed
 from memorymark.question.changes import CHANGES
-from memorymark.results.option import Option, with_measured
+from memorymark.results.option import TrainingOption, with_measured
 
 # Recipes this close to the fastest count as equally fast; of these, the one with the most free changes is compiled.
 AS_FAST = 0.97
@@ -24,7 +24,7 @@ class Compiling:
     def __init__(self, inquiry: Inquiry, confirming: Confirming) -> None:
         self._inquiry, self._confirming = inquiry, confirming
 
-    def options(self, options: list[Option]) -> list[Option]:
+    def options(self, options: list[TrainingOption]) -> list[TrainingOption]:
         """Returns the best of the options, compiled; an empty list if compiling is impossible or fails."""
         if not self._inquiry.question.try_compile or self._inquiry.today.recipe.compile or not options:
             return []
@@ -48,7 +48,7 @@ class Compiling:
         )
         return self._at_its_best_size(option)
 
-    def _at_its_best_size(self, option: Option) -> list[Option]:
+    def _at_its_best_size(self, option: TrainingOption) -> list[TrainingOption]:
         """Runs a compiled option at half, a quarter and all of its batch: compiled code often prefers smaller ones."""
         whole, start = option.batch_size, time.perf_counter()
         half, quarter = whole // 2, whole // 4
@@ -77,5 +77,5 @@ class Compiling:
         return question.current_batch_size * question.request.recipe.accumulation_steps
 
 
-def _free_changes(option: Option) -> int:
+def _free_changes(option: TrainingOption) -> int:
     return sum(CHANGES[change].level == 0 for change in named(option))

@@ -12,7 +12,7 @@ from memorymark.errors import DoesNotFitError, MemoryMarkError, UsageError, Work
 from memorymark.probe.base import Probe
 from memorymark.question.changes import level_of
 from memorymark.question.request import Request
-from memorymark.results.option import Option, with_measured
+from memorymark.results.option import TrainingOption, with_measured
 from memorymark.results.trial import Trial
 
 CONFIRMED = 3
@@ -36,7 +36,9 @@ class Confirming:
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry = inquiry
 
-    def confirm(self, now: Trial | None, options: list[Option]) -> tuple[Trial | None, Trial | None, list[Option]]:
+    def confirm(
+        self, now: Trial | None, options: list[TrainingOption]
+    ) -> tuple[Trial | None, Trial | None, list[TrainingOption]]:
         """Returns today's training as predicted and as measured, and the options that run.
 
         Both trials are ``None`` if today's training turns out not to fit.
@@ -49,9 +51,9 @@ class Confirming:
         except _CannotRunError:
             return now, None, options
 
-    def _confirmed(self, options: list[Option], *, fits_today: bool) -> list[Option]:
+    def _confirmed(self, options: list[TrainingOption], *, fits_today: bool) -> list[TrainingOption]:
         """Runs the best few options: the fastest, or those with the fewest changes if today's training does not fit."""
-        confirmed: list[Option] = []
+        confirmed: list[TrainingOption] = []
         ranked = sorted(options, key=lambda one: -one.samples_per_second if fits_today else level_of(one.changes))
         wanted = 1 if self._inquiry.today.recipe.compile else CONFIRMED
         best_predicted = 0.0
@@ -88,14 +90,14 @@ class Confirming:
         self._inquiry.refuse((), f"does not run at batch {batch_size}, against the prediction.")
         return None
 
-    def _with_smaller_batch(self, options: list[Option]) -> list[Option]:
+    def _with_smaller_batch(self, options: list[TrainingOption]) -> list[TrainingOption]:
         """Returns the options plus today's recipe at a smaller batch, because today's is too large."""
         too_large, recipe = self._inquiry.question.current_batch_size, self._inquiry.question.request.recipe
         options = [one for one in options if one.changes != ("batch",) or one.batch_size < too_large]
         if too_large == 1 or any(one.changes == ("batch",) for one in options):
             return options
         batch_size, steps = split(too_large * recipe.accumulation_steps, int(SMALLER_UNSEEN * too_large))
-        option = Option(
+        option = TrainingOption(
             changes=("batch",),
             recipe=replace(recipe, accumulation_steps=steps),
             batch_size=batch_size,
@@ -112,7 +114,7 @@ class Confirming:
                 raise _CannotRunError
             yield probe
 
-    def run(self, option: Option) -> Option | None:
+    def run(self, option: TrainingOption) -> TrainingOption | None:
         """Runs the option; returns ``None`` and records the reason if it does not run."""
         self._inquiry.tell("confirm", f"running {option.title}")
         try:
@@ -129,7 +131,7 @@ class Confirming:
             return None
         return with_measured(option, trial, self._predicted(option, trial.batch_size))
 
-    def _best_trial(self, option: Option) -> Trial | None:
+    def _best_trial(self, option: TrainingOption) -> Trial | None:
         """Runs the option at its batch, or at a smaller one that fits; returns ``None`` if none does."""
         batch_size = option.batch_size
         for _ in range(TRIES_COMPILED if option.recipe.compile else TRIES):
@@ -144,7 +146,7 @@ class Confirming:
             batch_size = max(int(SMALLER * min(part, 1) * batch_size), 1)
         return None
 
-    def _with_larger_batch(self, option: Option) -> Option:
+    def _with_larger_batch(self, option: TrainingOption) -> TrainingOption:
         """Returns the option with a larger batch if that fits and runs faster."""
         smaller = option.measured
         if smaller is None or option.recipe.compile or option.accumulation_steps > 1:
@@ -157,7 +159,7 @@ class Confirming:
             return option
         return with_measured(option, trial, self._predicted(option, larger))
 
-    def run_at(self, option: Option, batch_size: int) -> Trial | None:
+    def run_at(self, option: TrainingOption, batch_size: int) -> Trial | None:
         """Runs the option at another size; returns ``None`` if that fails, which does not rule out the option."""
 
         def look() -> Trial | None:
@@ -179,13 +181,13 @@ class Confirming:
     def _safe_bytes(self, probe: Probe) -> float:
         return (1 - self._inquiry.question.margin) * probe.info.capacity_bytes
 
-    def _predicted(self, option: Option, batch_size: int) -> Trial | None:
+    def _predicted(self, option: TrainingOption, batch_size: int) -> Trial | None:
         """Returns the prediction for the batch size that was finally run."""
         if option.predicted is None or batch_size == option.batch_size:
             return option.predicted
         return self._prediction(option, batch_size)
 
-    def _prediction(self, option: Option, batch_size: int) -> Trial | None:
+    def _prediction(self, option: TrainingOption, batch_size: int) -> Trial | None:
 
         def look() -> Trial:
             with self._inquiry.opened(self._inquiry.screened(self._inquiry.request_of(option))) as probe:
@@ -195,6 +197,6 @@ class Confirming:
         return trial if trial.fits else None
 
 
-def runs_of(options: list[Option]) -> list[Option]:
+def runs_of(options: list[TrainingOption]) -> list[TrainingOption]:
     """Returns the options that were run."""
     return [option for option in options if option.measured is not None]

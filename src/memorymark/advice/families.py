@@ -13,11 +13,11 @@ from memorymark.advice.screening import Screening
 from memorymark.errors import WorkerLostError
 from memorymark.question.request import Request
 from memorymark.results.family import Family, FamilyId
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 
 # A change that makes steps this much slower is kept only if the next is slower still.
 SLOW = 0.2
-# So many recipes before the last can be timed without another trace.
+# The traces of this many earlier recipes are still there, so timing those takes no other trace.
 KEPT = 3
 
 
@@ -29,22 +29,22 @@ class Families:
 
     def __init__(self, inquiry: Inquiry, screening: Screening) -> None:
         self._inquiry, self._screening = inquiry, screening
-        self._least: dict[FamilyId, Option | None] = {}
+        self._least: dict[FamilyId, TrainingOption | None] = {}
 
     @cached_property
     def ids(self) -> tuple[FamilyId, ...]:
         """Which families there are; known once today's training was screened."""
         return families_from(self._inquiry.today, self._inquiry.info)
 
-    def smaller(self) -> Iterator[Option]:
+    def smaller(self) -> Iterator[TrainingOption]:
         """Yields the least change of each family, where today's recipe does not fit."""
         for family in self.ids:
             option = self._least_of(family)
             if option is not None:
                 yield option
 
-    def found(self, options: list[Option]) -> tuple[Family, ...]:
-        """Returns every family; of an option that ran since, what was measured."""
+    def found(self, options: list[TrainingOption]) -> tuple[Family, ...]:
+        """Returns every family, with the measured option in place of the predicted one if it has run since."""
         ran = {option.changes: option for option in options}
         families = []
         for family in self.ids:
@@ -56,19 +56,19 @@ class Families:
             families.append(Family(id=family, option=ran.get(option.changes, option), longest_seq_len=longest))
         return tuple(families)
 
-    def _least_of(self, family: FamilyId) -> Option | None:
+    def _least_of(self, family: FamilyId) -> TrainingOption | None:
         if family not in self._least:
             self._least[family] = self._tried(family)
         return self._least[family]
 
-    def _tried(self, family: FamilyId) -> Option | None:
+    def _tried(self, family: FamilyId) -> TrainingOption | None:
         """Returns the first recipe of a family that fits."""
         screening = self._screening
         if family == self.ids[0] and screening.start is not None:
             return screening.start
         ladder = changes_of_family(family, self._inquiry.today, screening.facts)
         roomy = [changes for changes in ladder if screening.is_roomy(changes)]
-        best: Option | None = None
+        best: TrainingOption | None = None
         for number, changes in enumerate(roomy or ladder[-1:]):  # the last is refused, and says why
             option = screening.option(changes)
             if option is None:
@@ -80,7 +80,7 @@ class Families:
             return option if best is None or speed(option.trial) > speed(best.trial) else best
         return best or (self._shorter(roomy[-1]) if roomy else None)
 
-    def _slowed(self, option: Option, tried: list[tuple[str, ...]]) -> dict[str, float]:
+    def _slowed(self, option: TrainingOption, tried: list[tuple[str, ...]]) -> dict[str, float]:
         """Returns what changes add to a step's time, compared with what was tried before without them."""
         slower, now = {}, option.trial.step_seconds
         for changes in tried:
@@ -95,13 +95,13 @@ class Families:
                 slower[added[0]] = now / before - 1
         return slower
 
-    def _shorter(self, changes: tuple[str, ...]) -> Option | None:
+    def _shorter(self, changes: tuple[str, ...]) -> TrainingOption | None:
         """Returns the option with the longest samples that fit with these changes, if today's are too long."""
         request = self._screening.changed(changes)
         tokens = self._longest_of(changes, request) if request is not None else None
         return self._screening.option((*changes, "shorter"), seq_len=tokens) if tokens else None
 
-    def _longest(self, option: Option) -> int | None:
+    def _longest(self, option: TrainingOption) -> int | None:
         if option.seq_len:
             return option.seq_len
         request = self._inquiry.request_of(replace(option, recipe=replace(option.recipe, accumulation_steps=1)))

@@ -53,7 +53,7 @@ SAVING_ACTIVATIONS: Ladder = ((), ("chunked",), ("checkpointing",), ("chunked", 
 HALVES = ("bf16", "fp16")
 # Changes that are worth it only where little else fits.
 LAST_RESORTS = frozenset({"int8", "nf4"})
-# Logits of one sample in fp32 that take this much of the memory, of which a step holds several copies, are large.
+# Logits are large if those of one sample take this fraction of the memory in fp32: a step holds several copies.
 LARGE_LOGITS = 0.01
 
 
@@ -80,13 +80,13 @@ def changes_of_family(family: FamilyId, request: Request, facts: Facts) -> list[
 def families_from(request: Request, info: ProbeInfo) -> tuple[FamilyId, ...]:
     """Returns the families of fine-tuning, from today's on, each of which takes less memory than the one before.
 
-    There are none for models that are no language models, and where steps cannot be predicted.
+    There are none for other models, nor where steps cannot be predicted.
     """
     recipe = request.recipe
     if not info.language_model or info.optimizer or info.source != "predicted":
         return ()
-    weights = recipe.weights if recipe.weights != "auto" else info.weights_dtype
-    first: FamilyId = "full" if not recipe.lora else "qlora" if weights in QUANTIZED else "lora"
+    adapted: FamilyId = "qlora" if recipe.kept_weights(info.weights_dtype) in QUANTIZED else "lora"
+    first = adapted if recipe.lora else "full"
     return FAMILY_IDS[FAMILY_IDS.index(first) :]
 
 

@@ -14,7 +14,7 @@ from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
 from memorymark.probe.base import Probe
 from memorymark.question.question import Question
 from memorymark.question.request import Request
-from memorymark.results.option import Fault, Option, Refused
+from memorymark.results.option import Fault, Refused, TrainingOption
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.worker.supervisor import KeptWorkers
@@ -40,7 +40,7 @@ class Inquiry:
         self.faults: list[Fault] = []
         self._site, self._kept = site, KeptWorkers(site.workers)
 
-    def request_of(self, option: Option) -> Request:
+    def request_of(self, option: TrainingOption) -> Request:
         """Returns today's request with the recipe and sample length of an option."""
         return replace(self.today, recipe=option.recipe, seq_len=option.seq_len or self.today.seq_len)
 
@@ -88,7 +88,7 @@ class Inquiry:
         self._kept.close()
 
 
-def named(option: Option) -> tuple[str, ...]:
+def named(option: TrainingOption) -> tuple[str, ...]:
     """Returns the changes of an option except the batch size, which changes with every recipe."""
     return tuple(change for change in option.changes if change != "batch")
 

@@ -14,15 +14,15 @@ from memorymark.question.request import Request
 # Each length takes a trace.
 MOST_LENGTHS = 4
 SHORTEST_TOKENS = 64
-# Lengths are multiples of this, long ones of a 32nd of themselves or more.
+# Lengths are multiples of this; long ones are rounded more coarsely, to a 32nd of their size or more.
 MULTIPLE, PARTS = 64, 5
 
 
 def longest_that_fits(inquiry: Inquiry, request: Request, tokens: int) -> int | None:
     """Returns the longest sequence predicted to leave the margin free at batch 1; ``None`` if none was found.
 
-    ``tokens`` is the length of the request's samples. Memory grows with the length, evenly or faster, so a few lengths
-    show where it ends; what is returned was tried.
+    ``tokens`` is the length of the request's samples. Memory grows with the length, in proportion or faster, so a few
+    trials come close to the limit. The length returned was tried.
     """
     safe_bytes, limit = (1 - inquiry.question.margin) * inquiry.info.capacity_bytes, LARGEST_SAMPLE["tokens"]
     with inquiry.opened(inquiry.screened(request)) as probe:
@@ -54,19 +54,19 @@ def rounded(tokens: int) -> int:
 
 
 def _next(safe_bytes: float, needed: dict[int, float]) -> int:
-    """Guesses again, from the two lengths that need about as much as there is."""
+    """Guesses the next length from the two whose needs are closest to the memory available."""
     nearest = sorted(needed.items(), key=lambda one: abs(one[1] - safe_bytes))[:2]
     (low, least), (high, most) = sorted(nearest)
     return _where(safe_bytes, low, least, (most - least) / (high - low))
 
 
 def _where(safe_bytes: float, tokens: int, needed: float, each: float) -> int:
-    """Returns the length that needs ``safe_bytes``, if ``tokens`` need so much and ``each`` further one as much."""
+    """Returns the length that needs ``safe_bytes``, if ``tokens`` need ``needed`` and each further token ``each``."""
     return rounded(int(tokens + (safe_bytes - needed) / each)) if 0 < each < inf else 0
 
 
 def _needed(probe: Probe, batch_size: int) -> float:
-    """Returns the bytes that a batch needs, also where there are fewer; infinite if that is unknown."""
+    """Returns the bytes that a batch needs, even if it does not fit; infinite if that is unknown."""
     trial = probe.measure(batch_size)
     if trial.fits:
         return trial.peak_reserved_bytes

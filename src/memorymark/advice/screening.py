@@ -23,7 +23,7 @@ from memorymark.probe.base import Probe
 from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, Facts, apply_all
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
@@ -58,10 +58,10 @@ class Screening:
         self._inquiry, self._today = inquiry, inquiry.today
         question = inquiry.question
         self._effective_batch = question.current_batch_size * question.request.recipe.accumulation_steps
-        self.start: Option | None = None
+        self.start: TrainingOption | None = None
         self._fits_today = True
 
-    def options(self) -> tuple[Trial | None, list[Option]]:
+    def options(self) -> tuple[Trial | None, list[TrainingOption]]:
         """Returns today's training, if it fits, and the options that are better; none if no batch of it fits."""
         self._inquiry.tell("advise", "analyzing today's training")
         try:
@@ -79,7 +79,7 @@ class Screening:
         options += self._faster(bigger_batch)
         return now, options
 
-    def _faster(self, start: Option) -> Iterator[Option]:
+    def _faster(self, start: TrainingOption) -> Iterator[TrainingOption]:
         """Yields recipes that are each faster than the one before, and one that takes less memory."""
         best = start
         for group in FASTER:
@@ -107,7 +107,7 @@ class Screening:
         """Says that today's training does not fit: from here on, today's effective batch is worth any speed."""
         self.start, self._fits_today = None, False
 
-    def smaller(self) -> Iterator[Option]:
+    def smaller(self) -> Iterator[TrainingOption]:
         """Yields recipes that fit although today's does not, smallest change first; for all but language models."""
         tried: dict[tuple[str, ...], bool] = {}
         for changes in fitting_changes(self._today, self.facts):
@@ -131,7 +131,7 @@ class Screening:
         request = self.changed(changes)
         return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.info.capacity_bytes
 
-    def _shorter(self, changes: tuple[str, ...]) -> Iterator[Option]:
+    def _shorter(self, changes: tuple[str, ...]) -> Iterator[TrainingOption]:
         """Yields the option with the longest samples that fit with these changes."""
         tokens = self.facts.tokens // 2
         while tokens >= SHORTEST_TOKENS:
@@ -141,7 +141,7 @@ class Screening:
                 return
             tokens //= 2
 
-    def option(self, changes: tuple[str, ...], seq_len: int | None = None) -> Option | None:
+    def option(self, changes: tuple[str, ...], seq_len: int | None = None) -> TrainingOption | None:
         """Returns the option that some changes lead to; returns ``None`` and records why if they do not help."""
         request = self.changed(tuple(change for change in changes if change != "shorter"))
         if request is None:
@@ -170,7 +170,9 @@ class Screening:
             return None
         return found[1] if found else None
 
-    def _try(self, changes: tuple[str, ...], request: Request | None = None) -> tuple[Trial | None, Option] | None:
+    def _try(
+        self, changes: tuple[str, ...], request: Request | None = None
+    ) -> tuple[Trial | None, TrainingOption] | None:
         """Returns a trial at today's batch, if that fits, and the option at its best batch; ``None`` if none fits."""
         request = request or self._today
         with self._inquiry.opened(self._inquiry.screened(request)) as probe:
@@ -219,7 +221,9 @@ class Screening:
             self._inquiry.refuse(changes, f"leaves less than {found.margin:.0%} of the memory free.", does_not_fit=True)
         return found.recommended is not None
 
-    def _in_one_batch(self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe) -> Option:
+    def _in_one_batch(
+        self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe
+    ) -> TrainingOption:
         """Returns the option at its best batch, or at today's effective batch."""
         trial, same = _timed(found, probe, _best(found).batch_size), self._effective_batch
         # Keeping today's effective batch is worth a little speed, and any speed if today's training does not fit.
@@ -230,7 +234,7 @@ class Screening:
                 trial = kept
         return self._option_of(changes, request, found, trial)
 
-    def _in_many_batches(self, changes: tuple[str, ...], request: Request) -> Option | None:
+    def _in_many_batches(self, changes: tuple[str, ...], request: Request) -> TrainingOption | None:
         """Returns the option with gradients accumulated up to today's effective batch, which keeps them in memory."""
         several = _accumulating(request, 2)  # more steps take no more memory
         with self._inquiry.opened(self._inquiry.screened(several)) as probe:
@@ -245,10 +249,10 @@ class Screening:
         with self._inquiry.opened(self._inquiry.screened(request)) as probe:
             return probe.measure(batch_size)
 
-    def _option_of(self, changes: tuple[str, ...], request: Request, found: Analysis, trial: Trial) -> Option:
+    def _option_of(self, changes: tuple[str, ...], request: Request, found: Analysis, trial: Trial) -> TrainingOption:
         steps, todays_steps = (one.request.recipe.accumulation_steps for one in (found, self._inquiry.question))
         now = found.current if steps == todays_steps else None  # else they cannot be compared
-        return Option(
+        return TrainingOption(
             changes=changes or ("batch",),
             recipe=replace(request.recipe, compile=self._today.recipe.compile),
             batch_size=trial.batch_size,
@@ -281,7 +285,7 @@ def split(effective_batch: int, largest: int) -> tuple[int, int]:
     return -(-effective_batch // steps), steps
 
 
-def _gains_little(option: Option, before: Option) -> str:
+def _gains_little(option: TrainingOption, before: TrainingOption) -> str:
     percent = 100 * (option.samples_per_second / before.samples_per_second - 1)
     return f"{'gains' if percent >= 0 else 'loses'} {abs(percent):.1f} %, {option.source}."
 

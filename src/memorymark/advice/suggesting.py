@@ -11,7 +11,7 @@ from typing import Any
 
 from memorymark.advice.fitting import facts_of, fitting_steps
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu
-from memorymark.devices.resolve import AUTO, for_gpu, gpu_here
+from memorymark.devices.resolve import for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
 from memorymark.engine.search import TrialLog, search_with
 from memorymark.engine.site import Site
@@ -22,6 +22,7 @@ from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, Fact
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
+from memorymark.question.target import AUTO
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.suggestions import Suggestion
 

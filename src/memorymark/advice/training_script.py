@@ -8,14 +8,14 @@ from memorymark.errors import MemoryMarkError
 from memorymark.question.request import OwnRequest, Request
 from memorymark.results.advice import Advice
 from memorymark.results.code import pytorch_code
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 from memorymark.templating import python_code
 
 # Batches for each optimizer step.
 WARM_UP_STEPS, STEPS = 10, 30
 
 
-def script_for(advice: Advice, option: Option | None = None) -> str:
+def script_for(advice: Advice, option: TrainingOption | None = None) -> str:
     """Returns the option, or the best one, as a script."""
     chosen = option or advice.best
     if chosen is None:

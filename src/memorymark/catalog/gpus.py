@@ -17,15 +17,22 @@ from memorymark.messages import Message
 from memorymark.suggestions import meant
 from memorymark.units import GIGA, MIB, TERA
 
+# The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
+DEFAULT_GPU = "a10"
+
 
 @dataclass(frozen=True)
 class Price(Record):
-    """The price of one GPU for an hour, with its provider and date."""
+    """The price of one GPU for an hour."""
 
     usd_per_hour: float
+    """US dollars."""
     provider: str
+    """Who charges it; ``as given`` if the caller named the price."""
     as_of: str | None = None
+    """Its date, as in 2026-08-03; null if it has none."""
     note: str = ""
+    """What else there is to know, such as the provider's name of the machine."""
 
     def describe(self) -> str:
         """``$1.29/h, lambda, 2026-08-03``."""
@@ -43,12 +50,15 @@ class GpuEntry(Document):
     """
 
     id: str
+    """What it is called in questions."""
     name: str
+    """What the driver calls it."""
     matches: tuple[str, ...] = field(metadata=LEFT_OUT)
     memory_bytes: int = field(metadata=LEFT_OUT)
     torch_memory_bytes: int = field(metadata=LEFT_OUT)
     context_bytes: tuple[int, int, int] = field(metadata=LEFT_OUT)
     compute_capability: str
+    """CUDA compute capability, such as ``8.6``."""
     multiprocessors: int = field(metadata=LEFT_OUT)
     fp32_flops: float = field(metadata=LEFT_OUT)
     tf32_flops: float = field(metadata=LEFT_OUT)
@@ -56,6 +66,7 @@ class GpuEntry(Document):
     bytes_per_second: float = field(metadata=LEFT_OUT)
     host_link_bytes_per_second: float = field(metadata=LEFT_OUT)
     prices: tuple[Price, ...]
+    """Its prices, the oldest first."""
 
     @property
     def capability(self) -> tuple[int, int]:

@@ -30,23 +30,29 @@ LOOSE = re.compile(r"[A-Za-z0-9][\w .-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class ModelEntry(Document):
-    """One model: the facts of its config, and the shape of the sample it is trained on by default.
-
-    ``sample_size`` is in the task's first unit: tokens, pixels per side, or seconds.
-    """
+    """One model: the facts of its config, and the shape of the sample it is trained on by default."""
 
     id: str
+    """What it is called in questions."""
     name: str
+    """Its name for people."""
     description: str
+    """What it is, in a few words."""
     type: str
+    """The group it is listed in."""
     huggingface_id: str
+    """Its id on Hugging Face, by which it is found too."""
     parameters: int
+    """How many parameters it has."""
     family: str = field(metadata=LEFT_OUT)
     task: str
+    """The id of the task it is trained for by default."""
     config: dict[str, Any] = field(metadata=LEFT_OUT)
     small_config: dict[str, Any] = field(metadata=LEFT_OUT)
     sample_size: int
+    """The default size of a sample in ``sample_unit``: tokens, pixels of a side, or seconds."""
     max_sample_size: int
+    """The largest size of a sample in that unit."""
 
     @property
     @in_document

@@ -8,7 +8,7 @@ from typing import Literal, cast
 from memorymark.checks.choices import Choice
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.errors import UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 from memorymark.suggestions import without
 
 SampleUnit = Literal["tokens", "pixels", "seconds"]
@@ -28,11 +28,13 @@ class Task(Document):
 
     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
     ``small_size`` the default for a stand-in. A sample has ``sequences`` of that size: two if it is a pair of texts, of
-    which one is preferred. ``trainer`` is the TRL trainer whose step it is, if it is one's.
+    which one is preferred. ``trainer`` is the TRL trainer that takes the step; empty if none does.
     """
 
     id: str
+    """What it is called in questions."""
     title: str
+    """Its name for people."""
     auto_class: str = field(metadata=LEFT_OUT)
     units: tuple[str, ...] = field(metadata=LEFT_OUT)
     size: int = field(metadata=LEFT_OUT)
@@ -140,7 +142,9 @@ def check_sample_size(unit: str, size: int) -> None:
     if not 1 <= size <= LARGEST_SAMPLE[unit]:
         most = LARGEST_SAMPLE[unit]
         raise UsageError(
-            Message("{option} must be 1 to {most}, not {size}.", option=Option(OPTIONS[unit]), most=most, size=size),
+            Message(
+                "{option} must be 1 to {most}, not {size}.", option=OptionName(OPTIONS[unit]), most=most, size=size
+            ),
             code="out_of_range",
             field=OPTIONS[unit],
             given=size,
@@ -157,7 +161,7 @@ def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: d
             raise UsageError(
                 Message(
                     "{option} does not apply to {model}, whose samples are counted in {counted}; drop it.",
-                    option=Option(OPTIONS[unit]),
+                    option=OptionName(OPTIONS[unit]),
                     model=model,
                     counted=" and ".join(task.units),
                 ),
@@ -174,7 +178,7 @@ def check_sizes(model: str, task: Task, asked: dict[str, int | None], largest: d
                     model=model,
                     limit=limit,
                     unit=unit,
-                    option=Option(OPTIONS[unit]),
+                    option=OptionName(OPTIONS[unit]),
                     size=size,
                 ),
                 code="out_of_range",

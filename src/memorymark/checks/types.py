@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from memorymark.checks.text import require_text
 from memorymark.errors import UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 
 MISFIT = object()
 LONGEST_SHOWN = 100
@@ -78,7 +78,7 @@ def _wrong_type(name: str, kinds: tuple[Any, ...], given: Any) -> UsageError:
     return UsageError(
         Message(
             "{option} must be {words}, not {given}.",
-            option=Option(name),
+            option=OptionName(name),
             words=" or ".join(allowed),
             given=shown(given),
         ),

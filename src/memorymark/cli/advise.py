@@ -12,14 +12,14 @@ from memorymark.cli.asking import ask
 from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.question.flat import make_question
 from memorymark.results.advice import Advice
-from memorymark.results.code import Dialect
+from memorymark.results.code import Library
 
 
 @o.takes_options(o.OF_ADVICE)
 def advise(
     asked: dict[str, Any],
     run: o.Run,
-    code: Annotated[Dialect, typer.Option("--code", help="The library to show code for.")] = "pytorch",
+    code: Annotated[Library, typer.Option("--code", help="The library to show code for.")] = "pytorch",
     script: Annotated[
         Path | None, typer.Option("--script", help="Write the advice as a runnable script.", metavar="FILE")
     ] = None,

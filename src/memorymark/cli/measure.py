@@ -9,7 +9,7 @@ from memorymark.question.request import Request
 
 
 @o.takes_request
-def measure(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
+def measure(request: Request, run: o.Run, batch_size: o.BatchSizeOption = DEFAULT_CURRENT) -> o.Answer:
     """Run one batch size and show its peaks, breakdown and throughput. Exits with 3 if it does not fit."""
     from memorymark.render.terminal import print_trial
 

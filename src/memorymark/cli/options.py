@@ -87,7 +87,7 @@ def parse_lengths(text: str | None) -> dict[str, Any]:
     return {"seq_len": several[0]} if len(several) == 1 else {"seq_lens": several}
 
 
-BatchSize = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
+BatchSizeOption = Annotated[int, typer.Option("--batch-size", "-b", help="The batch size.")]
 SeqLens = Annotated[
     str | None,
     typer.Option("--seq-len", help="Tokens per sequence, or several lengths: 128,512,2048.", metavar="N[,N...]"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memorymark.errors import UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 
 
 def write_output(path: Path, text: str, option: str) -> None:
@@ -18,7 +18,7 @@ def write_output(path: Path, text: str, option: str) -> None:
                 "{file} cannot be written: {why}; name another file with {option}.",
                 file=path,
                 why=error.strerror,
-                option=Option(option),
+                option=OptionName(option),
             ),
             code="not_writable",
             field=option,

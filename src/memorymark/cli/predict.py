@@ -26,7 +26,7 @@ class PredictedTrial(Document):
 
 
 @o.takes_request
-def predict(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
+def predict(request: Request, run: o.Run, batch_size: o.BatchSizeOption = DEFAULT_CURRENT) -> o.Answer:
     """Predict one batch size for a GPU you need not have. Exits with 3 if it does not fit."""
     from memorymark.render.terminal import print_trial
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memorymark.client import DEFAULT_PORT
 from memorymark.errors import UsageError
+
+if TYPE_CHECKING:
+    from memorymark.server.serve import Service
+    from memorymark.server.settings import Settings
 
 
 def serve(
@@ -59,9 +63,7 @@ def serve(
     import logging
 
     _require_service()
-    from memorymark.render.plain import one_line
     from memorymark.server.logs import log_to_stderr
-    from memorymark.server.serve import Service
     from memorymark.server.serve import serve as run
     from memorymark.server.settings import Settings
 
@@ -82,20 +84,23 @@ def serve(
         **chosen,
     )
     log_to_stderr(logging.WARNING if quiet else logging.INFO)
-
-    def on_ready(service: Service) -> None:
-        shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{service.port}"
-        does = "is ready" if replay is None else f"plays {one_line(str(replay))}"
-        typer.echo(f"MemoryMark {does} at {url} · documentation at {url}/openapi/swagger · Ctrl-C ends it")
-        if open_browser:
-            import webbrowser
-
-            webbrowser.open(url)
-
     if replay is None:
         typer.echo("starting a worker …", err=True)
-    run(settings, on_ready)
+    run(settings, lambda service: _announce(service, settings, open_browser=open_browser))
+
+
+def _announce(service: Service, settings: Settings, *, open_browser: bool) -> None:
+    """Says where the service answers, once it does."""
+    from memorymark.render.plain import one_line
+
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{service.port}"
+    does = "is ready" if settings.replay is None else f"plays {one_line(str(settings.replay))}"
+    typer.echo(f"MemoryMark {does} at {url} · documentation at {url}/openapi/swagger · Ctrl-C ends it")
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(url)
 
 
 def _require_service() -> None:

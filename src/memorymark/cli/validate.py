@@ -17,7 +17,7 @@ app = typer.Typer(
 
 @app.command(cls=Command)
 @o.takes_request
-def backward(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
+def backward(request: Request, run: o.Run, batch_size: o.BatchSizeOption = DEFAULT_CURRENT) -> o.Answer:
     """Compare the peaks of forward, forward and backward, and the full step. Exits with 1 on FAIL."""
     from memorymark.render.terminal import print_backward
 
@@ -27,7 +27,7 @@ def backward(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CUR
 
 @app.command("compile", cls=Command)
 @o.takes_request
-def compile_(request: Request, run: o.Run, batch_size: o.BatchSize = DEFAULT_CURRENT) -> o.Answer:
+def compile_(request: Request, run: o.Run, batch_size: o.BatchSizeOption = DEFAULT_CURRENT) -> o.Answer:
     """Compare eager with torch.compile: time, memory, and after how many steps compiling pays off."""
     from memorymark.render.terminal import print_compile
 

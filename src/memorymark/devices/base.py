@@ -31,7 +31,7 @@ class MemoryReading:
     allocator_retries: int
 
 
-class Recorder(Protocol):
+class AllocationRecorder(Protocol):
     """Records the allocations of one step."""
 
     def mark(self, phase: Phase) -> None:
@@ -97,7 +97,7 @@ class Device(Protocol):
     def scratch_limit_bytes(self) -> int | None:
         """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""
 
-    def record(self) -> Recorder:
+    def record(self) -> AllocationRecorder:
         """Starts recording allocations."""
 
     def block_of(self, tensor: torch.Tensor) -> Hashable:

@@ -1,7 +1,7 @@
 """Host memory that offloaded tensors take: how much there is, what they hold, and stand-ins for copies to and from it.
 
-Where no GPU is, the tensors of the host and those of the device are alike. So copies between the two are operations of
-their own, and whatever is computed from a tensor on the host is on the host too.
+Without a GPU, tensors on the host and on the device look alike. So copies between the two are operations of their own,
+and whatever is computed from a tensor on the host counts as being on the host too.
 """
 
 from __future__ import annotations

@@ -52,11 +52,17 @@ class Machine(Document):
     """A host, its processors and its GPUs."""
 
     host: str
+    """Its name on the network; empty in recordings."""
     system: str
+    """Its operating system and architecture."""
     python: str
+    """The version of Python."""
     processors: int
+    """How many processors it has."""
     gpus: list[str]
+    """The names of its GPUs."""
     driver: str | None
+    """The version of the GPUs' driver; null if there is none."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Decides where a target's steps are run or predicted: the only place that knows what ``auto`` means.
+"""Decides where a target's steps are run or predicted: the only place that knows where ``auto`` leads.
 
 A target is open if it names neither a device to run on nor a GPU to predict for. An open target is measured on a GPU of
 the machine that answers, or predicted for the default GPU if it has none. Needs no torch and does not start CUDA.
@@ -9,26 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu, match_gpu
+from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.messages import Message
-from memorymark.question.target import Target
+from memorymark.question.target import AUTO, Target
 from memorymark.suggestions import Proposal
 from memorymark.units import GIB, format_bytes
-
-AUTO = "auto"
-# The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
-DEFAULT_GPU = "a10"
-
-
-def is_open(target: Target) -> bool:
-    """Tells whether the machine that answers may choose to measure or predict, and where."""
-    return target.gpu is None and target.device == AUTO
 
 
 def where_no_gpu_is(target: Target) -> Target:
     """Returns the target for a machine without a GPU: an open one is predicted for the default GPU."""
-    return default_gpu_target(target) if is_open(target) else target
+    return default_gpu_target(target) if target.is_open else target
 
 
 def default_gpu_target(target: Target) -> Target:
@@ -70,19 +62,19 @@ def for_prediction(target: Target) -> Target:
 
 def on_device(target: Target, device: str) -> Target:
     """Returns an open target on a device of this machine; returns any other unchanged."""
-    return replace(target, device=device) if is_open(target) else target
+    return replace(target, device=device) if target.is_open else target
 
 
 def can_run_on(target: Target, device: str) -> bool:
     """Tells whether steps may be measured on a device of this machine; an open target's may on any GPU."""
     if target.gpu is not None:
         return False
-    return device != "cpu" if is_open(target) else _parts(target.device) == _parts(device)
+    return device != "cpu" if target.is_open else _parts(target.device) == _parts(device)
 
 
 def device_here(target: Target, accelerator: str | None) -> tuple[str, int]:
     """Returns the kind and index of the device that steps are measured on, if torch can use ``accelerator``."""
-    return _parts((accelerator or "cpu") if is_open(target) else target.device)
+    return _parts((accelerator or "cpu") if target.is_open else target.device)
 
 
 def gpu_here(target: Target) -> GpuEntry | None:

@@ -13,14 +13,14 @@ from memorymark.training.workload import count_elements, tensors_of
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-# Of so many samples, the largest is repeated: batches of it are as large as any.
+# The largest of this many samples is repeated, so that no real batch is larger.
 SAMPLES_SEEN = 64
 
 
 def batches_of(loader: DataLoader[Any]) -> Callable[[int], Any]:
     """Returns a function that makes batches of any size: the largest of the first samples, repeated and collated.
 
-    A loader whose data set gives whole batches has its first batch resized.
+    If the loader's data set yields whole batches, the first one is resized instead.
     """
     if loader.batch_size is None and loader.batch_sampler is None:
         return _resizing(loader)
@@ -44,7 +44,7 @@ def _resizing(loader: DataLoader[Any]) -> Callable[[int], Any]:
     first = next(iter(loader), None)
     leading = [tensor.shape[0] for tensor in tensors_of(first) if tensor.dim()]
     if not leading:
-        raise UsageError("the data loader gives no batch with tensors; pass a function.", code="bad_workload")
+        raise UsageError("the data loader yields no tensors; pass a function that makes batches.", code="bad_workload")
 
     def resized(size: int) -> Any:
         import torch

@@ -14,7 +14,9 @@ from memorymark.results.packing import Packing
 
 
 def with_longest_samples(analysis: Analysis, probe: OpenProbe, on_event: OnEvent) -> Analysis:
-    """Adds what the same batches take if every sample fills its row, which is also what padding to rows takes."""
+    """Adds the results for rows that hold one sample each: the worst case, and the cost of padding samples to whole
+    rows.
+    """
     mean, row = analysis.info.mean_tokens, analysis.info.sample_sizes.get("tokens", 0)
     if not mean:
         return analysis
@@ -27,6 +29,6 @@ def with_longest_samples(analysis: Analysis, probe: OpenProbe, on_event: OnEvent
         if analysis.max_is_exact:
             maximum = search_with(probe, NO_LIMIT, TrialLog(ignore)).maximum
         probe.reshape(row, mean_tokens=mean)
-    except WorkerError:  # the analysis is there
+    except WorkerError:  # the analysis itself is complete
         return analysis
     return replace(analysis, packing=Packing(mean, row, maximum, longest, typical.step_seconds))

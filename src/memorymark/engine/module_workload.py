@@ -79,7 +79,7 @@ def own_workload(
 
 
 def _named(between: Any) -> dict[str, Any]:
-    """Returns what runs between steps by name; a function alone goes by its own."""
+    """Returns the functions to run between steps, by name; a single one keeps its own name."""
     if between is None:
         return {}
     if callable(between):
@@ -109,11 +109,9 @@ def _require_loss(loss: Any) -> None:
 
 
 def _on_device(batch: Callable[..., Any]) -> tuple[Callable[[int, torch.device], Any], bool]:
-    """Returns a batch function that takes a size and a device, and whether it moves what the host made.
+    """Returns a batch function that takes a size and a device, and whether it moves batches from the host.
 
-    It does if ``batch`` takes a size only.
-
-    A data loader makes batches of any size from its samples.
+    It does if ``batch`` takes only a size. A data loader makes batches of any size from its samples.
     """
     from torch.utils.data import DataLoader
 

@@ -13,7 +13,7 @@ from memorymark.question.limits import NO_LIMIT
 from memorymark.results.analysis import Analysis
 from memorymark.results.other_loop import OtherLoop
 
-# A smaller difference between the two loops is not worth a word.
+# A smaller difference between the two loops is not worth mentioning.
 DIFFERS = 0.02
 
 
@@ -26,13 +26,13 @@ def with_other_loop(analysis: Analysis, probe: Probe) -> Analysis:
         probe.keep_outputs(not keeps)
         maximum = _other_maximum(probe, analysis.max_batch_size, more=keeps)
         probe.keep_outputs(keeps)
-    except WorkerError:  # the analysis is there
+    except WorkerError:  # the analysis itself is complete
         return analysis
     return replace(analysis, other_loop=None if maximum is None else OtherLoop(not keeps, maximum))
 
 
 def _other_maximum(probe: Probe, maximum: int, *, more: bool) -> int | None:
-    """Returns the other loop's largest batch; ``None`` if it is about the same, which one trial tells."""
+    """Returns the other loop's largest batch; ``None`` if it is about the same, which a single trial shows."""
     nearest = ceil(maximum * (1 + DIFFERS)) if more else int(maximum * (1 - DIFFERS))
     if nearest > 0 and probe.try_from_start(nearest).fits != more:
         return None

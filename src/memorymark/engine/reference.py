@@ -20,7 +20,7 @@ def check_catalog_reference(request: Request) -> None:
     if not request.keeps_reference or request.recipe.lora or request.small:
         return
     if isinstance(entry, ModelEntry) and gpu is not None:
-        weights = "fp32" if request.recipe.weights == "auto" else request.recipe.weights
+        weights = request.recipe.kept_weights("fp32")
         usable = find_gpu(gpu).usable_bytes
         room = min(usable, request.target.memory_cap_bytes or usable)
         _check(request, int(entry.parameters * WEIGHT_BYTES[weights]), entry.parameters, room)

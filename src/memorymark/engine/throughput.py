@@ -20,8 +20,8 @@ def measure_curve(
     """Measures today's size, the largest, the largest with a margin, powers of two below, and near the bend.
 
     Starts with the largest; a size at the limit may fail now, and then a smaller one takes its place. ``safe_size`` is
-    a guess of the largest size within ``safe_bytes``; if it takes more, and no size within them is fast enough, smaller
-    ones follow.
+    a guess of the largest size within ``safe_bytes``. If it takes more, and no size within ``safe_bytes`` is fast
+    enough, smaller sizes follow.
     """
     trials: dict[int, Trial] = {}
 

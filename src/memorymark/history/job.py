@@ -18,6 +18,7 @@ from memorymark.history.headline import Headline
 from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
+from memorymark.question.target import AUTO
 from memorymark.results.result import Kind
 
 Origin = Literal["http", "cli", "recording"]
@@ -84,7 +85,7 @@ class Job:
         if _in(self.asked, "all_gpus"):
             return "all"
         target = _in(self.asked, "request", "target")
-        return str(_in(target, "gpu") or _in(target, "device") or "auto")
+        return str(_in(target, "gpu") or _in(target, "device") or AUTO)
 
     @property
     def kind(self) -> Kind:

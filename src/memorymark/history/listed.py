@@ -15,25 +15,36 @@ from memorymark.units import iso_time
 
 @dataclass(frozen=True, kw_only=True)
 class ListedJob(Document):
-    """A job as lists show it. ``kind`` is the kind of its result, present or not; times are in ISO 8601, UTC."""
+    """A job as lists show it; times are in ISO 8601, UTC."""
 
     id: str
+    """12 hexadecimal digits."""
     origin: Origin
+    """Who asked: ``http``, the command line (``cli``), or nobody, because a ``recording`` is played."""
     state: State
+    """How far it is."""
     model: str = field(metadata=LEFT_OUT)
     model_name: str
+    """The model as the caller named it."""
     target_name: str = field(metadata=LEFT_OUT)
     kind: Kind
+    """The kind of its result, even while it has none."""
     recipe_words: str
+    """The recipe in a few words."""
     sample_words: str | None
+    """The requested sizes of a sample in words; null for the model's default."""
     current_batch_size: int
+    """Today's batch."""
     memory_cap_bytes: int | None = field(metadata=LEFT_OUT)
     created_at: float
     started_at: float | None
     finished_at: float | None
     error: str | None
+    """Why there is no answer, in a sentence; null if there is one, or may still be."""
     error_kind: ErrorKind | None
+    """The kind of failure; null if it has not failed."""
     problem: dict[str, Any] | None
+    """The error as data, as in the answer to a call that fails; null if there is none."""
     headline: dict[str, Any] | None
 
     @classmethod

@@ -121,21 +121,26 @@ class Recording(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingFacts(Document):
-    """What a recording is of, where and when it was made.
-
-    ``options`` are the fields of a POST /jobs body that plays it. ``gpu_name`` and ``source`` are ``null`` for a
-    comparison of all GPUs, and for a job that failed.
-    """
+    """What a recording is of, where and when it was made."""
 
     model_name: str
+    """The model."""
     gpu_name: str | None
+    """The GPU; null for a comparison of all GPUs, and for a job that failed."""
     source: Source | None
+    """Whether the numbers were measured or predicted; null likewise."""
     recorded_at: str
+    """When the job ended."""
     seconds: float
+    """How long the job took."""
     note: str
+    """What else a viewer must know."""
     machine: Annotated[dict[str, Any], DocumentOf(Machine)]
+    """The machine that answered, without the name of the host."""
     versions: dict[str, str]
+    """The versions of the libraries that answered."""
     options: dict[str, Any]
+    """The fields of a POST /jobs body that plays it."""
 
 
 def read_recording(path: Path) -> Recording:

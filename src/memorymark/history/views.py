@@ -20,25 +20,31 @@ from memorymark.units import iso_time
 
 @dataclass(frozen=True, kw_only=True)
 class JobView(Document):
-    """A complete job. ``position`` is its place in the queue while it waits.
-
-    ``options`` are the fields of a POST /jobs body that asks the same question, without defaults; ``null`` if another
-    version wrote the job and this one cannot read it.
-    ``suggestions`` are changes that were checked to fit if the training does not, the best first; an empty list means
-    that none was found, ``null`` that none was searched for. ``problem`` is the error, if there is no result.
-    """
+    """A complete job."""
 
     listed: ListedJob = field(metadata=INLINE)
     position: int | None
+    """Its place in the queue; null if it is not waiting."""
     question: Annotated[dict[str, Any], DocumentOf(Question)]
+    """What was asked, with every default filled in."""
     options: dict[str, Any] | None
+    """The fields of a POST /jobs body that asks the same question, without defaults; null if another version wrote the
+    job and this one cannot read it.
+    """
     versions: dict[str, str]
+    """The versions of the libraries that answer it."""
     machine: Annotated[dict[str, Any], DocumentOf(Machine)]
+    """The machine that answers it."""
     suggestions: Annotated[list[dict[str, Any]] | None, DocumentOf(list[Suggestion] | None)] = field(
         default=None, metadata=ADDED_LATER
     )
+    """Changes that were checked to fit if the training does not, the best first. An empty list means that none was
+    found, null that none was searched for.
+    """
     problem: dict[str, Any] | None = field(default=None, metadata=ADDED_LATER)
+    """The error as data, as in the answer to a call that fails; null if there is none."""
     result: Annotated[dict[str, Any] | None, DocumentOf(Result | None)]
+    """The answer; null if there is none."""
 
 
 def summary(job: ListedJob, dialect: Dialect) -> dict[str, Any]:

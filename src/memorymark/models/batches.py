@@ -208,9 +208,9 @@ class _Maker:
         return torch.randint(first, end, shape, device=self.device)
 
     def ended_words(self, size: int, length: int) -> Tensor:
-        """Returns texts of one word and an end, where encoder-decoders look for a text's class.
+        """Returns texts that repeat one word and finish with an end token, where encoder-decoders read a text's class.
 
-        Random words would make the places of the ends look random.
+        With random words, models could not know where the texts end.
         """
         import torch
 
@@ -288,7 +288,7 @@ def _pairs(maker: _Maker) -> Batch:
 
 
 def _completions(maker: _Maker) -> Batch:
-    """Makes completions with their prompts, and what their rewards are above those of the same prompt."""
+    """Makes completions with their prompts, and their advantages: each reward less the mean of those of its prompt."""
     from memorymark.training.policy import ADVANTAGES
 
     texts = {"input_ids": maker.words(maker.size, maker.shape.tokens)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memorymark.catalog.tasks import OPTIONS
 from memorymark.checks.nearest import nearest
 from memorymark.errors import MemoryMarkError, UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 from memorymark.question.model_names import FactoryCall, read_factory
 from memorymark.question.request import Request
 from memorymark.suggestions import meant, without
@@ -46,7 +46,7 @@ def factory_workload(request: Request) -> Workload:
             raise UsageError(
                 Message(
                     "{option} does not apply to {model}, which makes its own batches",
-                    option=Option(option),
+                    option=OptionName(option),
                     model=request.entry.id,
                 ),
                 hint="drop it",
@@ -147,7 +147,7 @@ def _theirs(sentence: str) -> UsageError:
 
 
 def _describe(batch: Batch) -> str:
-    """Describes the shape of a sample: ``x 3x128x128, y``; without names, what has no shape is left out."""
+    """Describes the shape of a sample: ``x 3x128x128, y``; a value with neither a name nor a shape is left out."""
     named = dict(batch) if isinstance(batch, Mapping) else {"": batch}
     parts = (f"{key} {'x'.join(map(str, t.shape[1:]))}".strip() for key in named for t in tensors_of(named[key]))
     return ", ".join(filter(None, parts))

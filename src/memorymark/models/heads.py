@@ -62,7 +62,7 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
 
 
 def set_padding(config: Any, task: Task) -> None:
-    """Names a padding token where a decoder has none: classifiers take batches only with one, as people set it."""
+    """Sets a padding token for a decoder that has none, as people do: a classifier takes batches only with one."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     if task.id in ("sequence-classification", "reward"):
         for part in (config, text):
@@ -100,7 +100,7 @@ def no_model(name: str, error: Exception) -> UsageError:
 def possible_tasks(config: Any) -> list[str]:
     """Returns the tasks that a model of this config can be trained for."""
     found = [task.id for task in TASKS.values() if model_class(config, task) is not None]
-    # A text encoder has a head to write text, but nobody tunes it to answer.
+    # Text encoders have a language modelling head, but nobody fine-tunes them to answer.
     return [task for task in found if not (task in ANSWERING and _encodes_text(config, found))]
 
 

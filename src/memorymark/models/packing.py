@@ -1,6 +1,6 @@
 """Batches of packed rows: samples of varying length one after another, told apart by their positions.
 
-A row holds samples of the mean length, and at its end what is left of one. With flash-attn a batch is a single long
+A row holds samples of the mean length and ends with a part of one. With flash-attn a batch is a single long
 row, as transformers' DataCollatorWithFlattening and TRL make it. Else the batch has all rows, and transformers makes a
 mask that keeps their samples apart.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def takes_packed(config: Any, arguments: set[str]) -> bool:
-    """Tells whether a model's positions can start over within a row, and its masks follow them: not an encoder's."""
+    """Tells whether a model's positions can start over within a row, and its masks follow; an encoder's do not."""
     return "position_ids" in arguments and model_class(config, TASKS["masked-lm"]) is None
 
 

@@ -73,34 +73,17 @@ def _of_config(request: Request) -> Workload:
     quantization = quantization_of(facts, name, request.recipe)
     if request.small:
         facts = {**facts, **entry.small_config} if entry is not None else _stand_in(request, facts)
-    config = (
-        remote_code_config(request, facts)
-        if request.trust_remote_code and "auto_map" in facts
-        else heads.make_config(facts, name)
-    )
+    config = remote_code_config(request, facts) if _has_code(request, facts) else heads.make_config(facts, name)
     task = heads.choose_task(config, request.task or (entry.task if entry is not None else None), name)
     heads.set_padding(config, task)
     shape = _shape(request, config, task)
     found = heads.model_class(config, task)
     assert found is not None  # noqa: S101 - choose_task has looked
-    if request.recipe.channels_last and "pixels" not in task.units:
-        raise UsageError(
-            Message("{channels_last} is for image models, and {name} is not one", name=name),
-            hint="drop it",
-            code="not_applicable",
-            field="channels_last",
-            given=True,
-            proposals=[without("channels_last", usual=False)],
-        )
-
-    _require_loss(request, task)
-    if request.recipe.loss == "chunked":
-        _require_chunks(request, config, task)
-
+    _check_recipe(request, config, task)
     arguments = heads.forward_arguments(found)
     if request.packed:
         _require_packable(request, config, task, arguments, shape)
-        # A cache would keep transformers from looking for the samples in a row.
+        # With a cache, transformers does not look for the samples in a row.
         config.use_cache = False
 
     def build() -> nn.Module:
@@ -126,6 +109,27 @@ def _of_config(request: Request) -> Workload:
     )
 
 
+def _has_code(request: Request, facts: dict[str, Any]) -> bool:
+    """Tells whether the model comes with code of its own, which may run."""
+    return request.trust_remote_code and "auto_map" in facts
+
+
+def _check_recipe(request: Request, config: Any, task: Task) -> None:
+    """Refuses options that do not apply to the model."""
+    if request.recipe.channels_last and "pixels" not in task.units:
+        raise UsageError(
+            Message("{channels_last} is for image models, and {name} is not one", name=request.entry.id),
+            hint="drop it",
+            code="not_applicable",
+            field="channels_last",
+            given=True,
+            proposals=[without("channels_last", usual=False)],
+        )
+    _require_loss(request, task)
+    if request.recipe.loss == "chunked":
+        _require_chunks(request, config, task)
+
+
 def _vocabulary(config: Any, task: Task) -> int:
     """Returns how many logits a token has if the loss can be computed in chunks, and 0 otherwise."""
     from memorymark.training.chunked_loss import rescales_logits
@@ -136,7 +140,7 @@ def _vocabulary(config: Any, task: Task) -> int:
 
 
 def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> MakeBatch:
-    """Returns the function that makes batches, with what a reference has computed before, if it has."""
+    """Returns the function that makes batches, with precomputed log-probabilities if the request asks for them."""
     if request.packed:
         mean, flat = mean_tokens_of(request, shape.tokens), request.recipe.attention == "flash"
         return packing.make_packed_batch(config, task, shape.tokens, mean, in_one_row=flat)
@@ -158,8 +162,7 @@ def _require_packable(request: Request, config: Any, task: Task, arguments: set[
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
-    has_code = request.trust_remote_code and "auto_map" in facts
-    return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
+    return stand_in(facts if _has_code(request, facts) else heads.spelled_out(facts, request.entry.id))
 
 
 def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
@@ -190,7 +193,7 @@ def _require_loss(request: Request, task: Task) -> None:
 
 
 def _require_chunks(request: Request, config: Any, task: Task) -> None:
-    """Refuses a loss in chunks where there are no logits to spare, or where it would not be the model's own."""
+    """Refuses a chunked loss where it would save no logits, or would not be the model's own loss."""
     from memorymark.training.chunked_loss import rescales_logits
 
     name = request.entry.id

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -17,14 +18,14 @@ from memorymark.devices.allocations import PHASES_OF_STEP, Owner, Phase, Trace, 
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.host_memory import HostMeter
 from memorymark.devices.segments import Segment
-from memorymark.errors import DoesNotFitError, UsageError
-from memorymark.messages import Message, as_message
+from memorymark.errors import DoesNotFitError
+from memorymark.messages import Message
 from memorymark.prediction.memory.forecast import forecast_maximum
-from memorymark.prediction.memory.growing_step import Recording
+from memorymark.prediction.memory.growing_step import RecordedStep
+from memorymark.probe.unmeasurable import check_device, check_own_model, not_compiled_on
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Breakdown, Failure, Trial
-from memorymark.suggestions import without
 from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import facts_of
 from memorymark.training.failures import classify
@@ -61,34 +62,22 @@ class MeasuredProbe:
     ) -> None:
         self.clean = True
         self._device, self._recipe = device, recipe
-        if recipe.compile:
-            dropped = without("compile", usual=False)
-            self._require_cuda(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+        check_device(recipe, device)
         self._host = HostMeter.of_this_machine()
-        self._require_own_memory()
         device.use_allocator(allocator)
         device.start_over()  # free what another probe in this process left behind
         self._stack = ExitStack()
         with ExitStack() as stack:
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
-            if runs_compiled_code(self._step.model):
-                self._require_cuda("pass the model as it was before torch.compile")
+            if device.kind != "cuda" and runs_compiled_code(self._step.model):
+                raise not_compiled_on(device, "pass the model as it was before torch.compile")
             self._stack = stack.pop_all()
         self._baseline_bytes = device.reading().requested_bytes
         self._completed = False
         self._recording = True
-        self._recordings: list[Recording] = []
+        self._recordings: list[RecordedStep] = []
         self._layout: list[Segment] = []
-        gpu = match_gpu(device.name) if device.kind == "cuda" else None
-        self.info = ProbeInfo(
-            device_kind=device.kind,
-            device_name=device.name,
-            gpu_id=gpu.id if gpu is not None else None,
-            total_bytes=device.total_bytes,
-            capacity_bytes=device.capacity_bytes(),
-            capped=device.cap_bytes is not None,
-            **asdict(facts_of(self._step)),
-        )
+        self.info = _info_of(self._step, device)
 
     def __enter__(self) -> MeasuredProbe:
         return self
@@ -96,38 +85,12 @@ class MeasuredProbe:
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
 
-    def _require_cuda(self, instead: str | Message, **about: Any) -> None:
-        if self._device.kind != "cuda":
-            raise self._not_compiled_here(instead, **about)
-
-    def _not_compiled_here(
-        self, instead: str | Message = "pass the functions as they were before torch.compile", **about: Any
-    ) -> UsageError:
-        return UsageError(
-            f"torch.compile cannot be measured on the {self._device.name}, where memory is counted operation by "
-            "operation",
-            hint=Message("use a CUDA GPU, or {instead}", instead=as_message(instead)),
-            code="not_applicable",
-            **about,
-        )
-
     @contextmanager
     def _running(self) -> Iterator[None]:
-        refused = nullcontext() if self._device.kind == "cuda" else refusing_compiled(self._not_compiled_here)
-        with self._device.counting(), refused:
+        device = self._device
+        refused = nullcontext() if device.kind == "cuda" else refusing_compiled(partial(not_compiled_on, device))
+        with device.counting(), refused:
             yield
-
-    def _require_own_memory(self) -> None:
-        """Refuses to offload from a device that shares the host's memory."""
-        if self._recipe.offload != "none" and self._device.kind == "mps":
-            raise UsageError(
-                f"the {self._device.name} shares the host's memory, so nothing can be offloaded",
-                hint=Message("drop {offload}"),
-                code="not_applicable",
-                field="offload",
-                given=self._recipe.offload,
-                proposals=[without("offload", usual="none")],
-            )
 
     def feed(self, workload: Workload) -> None:
         """Continues with another workload's batches for the same model; earlier recordings do not apply to them."""
@@ -216,22 +179,7 @@ class MeasuredProbe:
 
     def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
         """Returns the step of the caller's own model, which is used in place and restored at the end."""
-        if self._recipe.lora:
-            raise UsageError(
-                Message("LoRA adapters are not added to your own module; add them yourself and drop {lora}."),
-                code="not_applicable",
-                field="lora",
-                given=self._recipe.lora,
-                proposals=[without("lora", usual=0)],
-            )
-        if self._recipe.weights != "auto":
-            raise UsageError(
-                Message("your own module keeps the types of its weights; cast them yourself and drop {weights}."),
-                code="not_applicable",
-                field="weights",
-                given=self._recipe.weights,
-                proposals=[without("weights", usual="auto")],
-            )
+        check_own_model(self._recipe)
         model, device = workload.build(), self._device.torch_device
         optimizers = own_optimizers(workload.optimizer, model) if workload.optimizer else []
         stack.enter_context(unharmed(model, optimizers, runs_on=device))
@@ -314,7 +262,7 @@ class MeasuredProbe:
         if layout is not None:
             self._layout = layout
             limit_bytes = self._device.scratch_limit_bytes()
-            self._recordings.append(Recording(batch_size, trace, self._has_layers(_ConvNd), limit_bytes))
+            self._recordings.append(RecordedStep(batch_size, trace, self._has_layers(_ConvNd), limit_bytes))
         return replace(trial, breakdown=self._breakdown(trial, trace, owners), **time) if in_full else trial
 
     def _has_layers(self, *kinds: type[nn.Module]) -> bool:
@@ -415,3 +363,16 @@ class _PeakMeter:
             allocator_retries=reading.allocator_retries - self._retries_after_first_step,
             failure=failure,
         )
+
+
+def _info_of(step: TrainingStep, device: Device) -> ProbeInfo:
+    gpu = match_gpu(device.name) if device.kind == "cuda" else None
+    return ProbeInfo(
+        device_kind=device.kind,
+        device_name=device.name,
+        gpu_id=gpu.id if gpu is not None else None,
+        total_bytes=device.total_bytes,
+        capacity_bytes=device.capacity_bytes(),
+        capped=device.cap_bytes is not None,
+        **asdict(facts_of(step)),
+    )

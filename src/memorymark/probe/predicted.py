@@ -22,7 +22,7 @@ from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import COPIES, MODEL_RETURNS
-from memorymark.prediction.tracing.program import Growth
+from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
@@ -170,7 +170,7 @@ class PredictedProbe:
     def _resting(self) -> Resting | None:
         """Returns the memory layout after a small first step, where a search begins; ``None`` if not even that fits."""
         memory = self._memory(self._capacity_bytes)
-        if self._later.carried:  # what is left lasts only until the next step
+        if self._later.carried:  # the next step frees what this one leaves
             return None
         try:
             memory.hold(self._step.weights.items())
@@ -183,20 +183,12 @@ class PredictedProbe:
 
     def _simulate(self, batch_size: int, resting: Resting | None) -> Trial:
         """Simulates steps from the memory layout that an earlier one left, or from the first step."""
-        memory = self._memory(self._capacity_bytes)
-        programs, generated = [self._later] * STEPS, self._held_by_generation(batch_size)
+        memory, generated = self._memory(self._capacity_bytes), self._held_by_generation(batch_size)
         peaks: Counter[str] = Counter()
         retries = steps = 0
         failure = None
         try:
-            if resting is None:
-                memory.hold(self._step.weights.items())
-                programs.insert(0, self._first)
-            else:
-                segments, held, on_host = resting
-                memory.found(segments, held)
-                memory.host.found(on_host)
-            for program in programs:
+            for program in self._begin(memory, resting):
                 retries = memory.allocator.retries
                 if generated:
                     peaks["generation"] = max(peaks["generation"], memory.visit(generated))
@@ -228,6 +220,17 @@ class PredictedProbe:
             kv_cache_bytes=self.info.cached_bytes(batch_size * self._recipe.accumulation_steps),
             generation_peak_bytes=peaks["generation"],
         )
+
+    def _begin(self, memory: Memory, resting: Resting | None) -> list[Program]:
+        """Prepares the memory for a trial and returns the steps to run."""
+        later = [self._later] * STEPS
+        if resting is None:
+            memory.hold(self._step.weights.items())
+            return [self._first, *later]
+        segments, held, on_host = resting
+        memory.found(segments, held)
+        memory.host.found(on_host)
+        return later
 
     def _held_by_generation(self, batch_size: int) -> list[int]:
         generation = self._step.generation
@@ -323,7 +326,7 @@ class PredictedProbe:
             if operation.name in RECURRENT:
                 recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
         host = self._host_work(batch_size)
-        # In the order of the step: that of a set, and so the last digit, differs between processes.
+        # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
         phases = dict.fromkeys([*device, *host])
         in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
         return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)

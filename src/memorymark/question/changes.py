@@ -131,7 +131,7 @@ def _in_backward(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
 
 def _bf16_weights(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     knows_it = facts.capability is None or facts.capability >= AMPERE
-    is_new = recipe.weights in ("auto", "fp32") and not recipe.lora and recipe.precision != "fp16"
+    is_new = recipe.kept_weights("fp32") == "fp32" and not recipe.lora and recipe.precision != "fp16"
     return {"weights": "bf16", "tf32": False} if knows_it and is_new else None
 
 

@@ -17,7 +17,7 @@ USUAL_COMPLETIONS = 8
 
 
 def generated_completions(samples: int, completions: int) -> int:
-    """Returns how many completions are generated for a step with so many samples: those of whole prompts."""
+    """Returns how many completions are generated for a step: its samples, rounded up to whole prompts."""
     return -(-samples // completions) * completions
 
 

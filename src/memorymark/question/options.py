@@ -19,9 +19,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from memorymark.checks.choices import Choice
 from memorymark.checks.nearest import either
 from memorymark.checks.types import require_types, settle_types
+from memorymark.documents import HELP
 from memorymark.errors import UsageError
-from memorymark.messages import Message, as_flag
-from memorymark.messages import Option as OptionName
+from memorymark.messages import Message, OptionName, as_flag
 
 OptionType = Literal["flag", "choice", "count", "number", "text", "counts", "document"]
 Group = Literal["model", "sample", "recipe", "target", "question", "usage", "run"]
@@ -44,7 +44,8 @@ class Option:
     ``help`` explains it, ``title`` is its label in a form, ``labels`` are those of its choices. ``minimum`` and
     ``maximum`` are inclusive bounds, ``above`` and ``below`` exclusive ones. ``sample_units`` are the units of the
     samples that it applies to, ``needs`` the values of other options that it requires, ``choice_needs`` those that
-    single choices require; ``measured_only`` says that it cannot be predicted. ``rare`` options come last in a form.
+    single choices require; ``longest`` is the most characters of a text, entries of a list, or bytes of a document;
+    ``measured_only`` says that it cannot be predicted. ``rare`` options come last in a form.
     ``flags`` are its flags on the command line, if they differ from the name; ``alone`` is the value that the flag
     without one stands for, which ``True`` means too.
     ``stored`` converts what callers write to the field's value, ``told`` converts it back.
@@ -138,14 +139,15 @@ class Option:
 
     def _bounds(self, value: float) -> str:
         """Describes the bounds; names the maximum only if it was exceeded, since nobody comes near it on purpose."""
-        high = f"below {self.below:g}" if self.below is not None else ""
+        end = high = f"below {self.below:g}" if self.below is not None else ""
         if self.maximum is not None and value > self.maximum:
-            high = f"at most {self.maximum:.10g}"
+            end = f"{self.maximum:.10g}"
+            high = f"at most {end}"
         if self.above is not None:
             return f"a number above {self.above:g}{f' and {high}' if high else ''}"
         low = f"{self.minimum:g}" if self.minimum is not None else ""
-        if low and high:
-            return f"from {low} to {high.removeprefix('at most ')}"
+        if low and end:
+            return f"from {low} to {end}"
         return high or (f"{low} or more" if low else "a number")
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,6 +164,7 @@ class Option:
             "above": self.above,
             "maximum": self.maximum,
             "below": self.below,
+            "longest": self.longest,
             "title": self.title,
             "help": self.help,
             "unit": self.unit,
@@ -180,7 +183,7 @@ def _as_text(value: Any) -> str:
 
 def option(default: Any, help_text: str, **facts: Any) -> Any:
     """Declares a field as an option; ``called`` is its name if that differs, other facts are as in ``Option``."""
-    return dataclasses.field(default=default, metadata={KEY: {"help": help_text, **facts}})
+    return dataclasses.field(default=default, metadata={KEY: {"help": help_text, **facts}, HELP: help_text})
 
 
 def group(name: Group) -> Callable[[type], type]:

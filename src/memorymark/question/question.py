@@ -28,6 +28,7 @@ class Question:
     """
 
     request: Request
+    """The training."""
     current_batch_size: int = option(
         DEFAULT_CURRENT,
         "The batch size you train with today.",
@@ -51,6 +52,7 @@ class Question:
         DEFAULT_MARGIN, "Fraction of the memory to leave free.", unit="fraction", rare=True, minimum=0, below=1
     )
     usage: Usage = field(default_factory=Usage)
+    """How much is trained."""
     price_per_hour: float | None = option(
         None,
         "Dollars per GPU hour; defaults to the catalog's price.",
@@ -98,7 +100,7 @@ class Question:
         yield (
             "all_gpus",
             Message("{all_gpus} predicts for every GPU of the catalog; drop {gpu}, {device} and {memory_gib}."),
-            self.all_gpus and (target.gpu, target.device, target.memory_cap_bytes) != (None, "auto", None),
+            self.all_gpus and not (target.is_open and target.memory_cap_bytes is None),
         )
         yield (
             "price_per_hour",
@@ -137,7 +139,7 @@ class Question:
         units = TASKS[self.request.task or entry.task].units if entry is not None else TEXT
         yield (
             "tokens",
-            Message("a run has so many {samples} or so many {tokens}; drop one."),
+            Message("the length of a run is given in {samples} or in {tokens}, not in both; drop one."),
             usage.samples is not None and usage.tokens is not None,
         )
         yield (

@@ -8,8 +8,7 @@ from operator import not_
 from typing import Any, get_args
 
 from memorymark.errors import UsageError
-from memorymark.messages import Message
-from memorymark.messages import Option as Named
+from memorymark.messages import Message, OptionName
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.options import group, option, options_of, settle_options, unusual
 from memorymark.question.recipe_choices import (
@@ -51,8 +50,8 @@ OPTIMIZER_NAMES = {
     "paged-adamw8bit": "paged 8-bit AdamW",
     "none": "no optimizer",
 }
-# The least number of tensors of a weight's type that the optimizer keeps for it on the GPU. The 8-bit one keeps two
-# bytes whatever the type; Muon keeps twice as much of what AdamW updates.
+# How many tensors of a weight's type the optimizer keeps for it on the GPU, at least. The 8-bit one keeps two bytes
+# whatever the type; Muon keeps twice as much for the weights that AdamW updates.
 STATES = {"adamw": 2, "adam": 2, "sgd": 1, "lion": 1, "muon": 1}
 EIGHT_BIT_STATE_BYTES = 2
 WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "int8": 1.0, "nf4": 0.5}
@@ -150,14 +149,14 @@ class Recipe:
     )
     offload: Offload = option(
         "none",
-        "Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.",
+        "Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.",
         choices=OFFLOAD,
         labels={"none": "Nothing", "activations": "Activations", "optimizer": "Optimizer"},
         rare=True,
         needs={"compile": (False,)},
         choice_needs={
             "optimizer": {
-                "optimizer": FUSED_OPTIMIZERS,  # on a CPU too
+                "optimizer": FUSED_OPTIMIZERS,  # torch can fuse them on a CPU too
                 "fused": (False,),
                 "optimizer_variant": ("auto",),
                 "optimizer_in_backward": (False,),
@@ -177,7 +176,7 @@ class Recipe:
     )
     attention: Attention = option(
         "auto",
-        "How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.",
+        "How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.",
         choices=ATTENTION,
         labels={"auto": "Default", "sdpa": "SDPA", "eager": "Eager", "flash": "FlashAttention"},
         rare=True,
@@ -213,9 +212,10 @@ class Recipe:
         told=not_,
         words=lambda _: "eval mode",
     )
+    """Train with dropout on; ``false`` is evaluation mode."""
     loss: Loss = option(
         "model",
-        "The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.",
+        "The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.",
         choices=LOSS,
         labels={"model": "Its own", "mean": "Mean of logits", "chunked": "Chunked"},
         rare=True,
@@ -253,10 +253,19 @@ class Recipe:
         """Whether weights are trained in 16 bits, and with them gradients and optimizer state."""
         return self.weights in ("bf16", "fp16") and not self.lora
 
+    def kept_weights(self, built: str) -> str:
+        """Returns the type that weights are kept in, if the model comes with those of the type ``built``.
+
+        Frozen weights need no precision for their updates, so with bf16 or fp16 they are kept in that type, which
+        halves them. Quantized ones stay as they come.
+        """
+        if self.weights != "auto":
+            return self.weights
+        return self.precision if self.lora and self.half_precision and built not in QUANTIZED else built
+
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
-        kept = self.weights if self.weights != "auto" else self.precision if self.lora else "fp32"
-        weight = WEIGHT_BYTES[kept]
+        weight = WEIGHT_BYTES[self.kept_weights("fp32")]
         if self.lora or self.offload == "optimizer":
             return int(parameters * weight)
         gradient = 0.0 if self.optimizer_in_backward else weight
@@ -328,7 +337,9 @@ class Recipe:
             if given != declared.default and not self.lora:
                 raise UsageError(
                     Message(
-                        "{option} is for adapters; add {lora:{rank}}, or drop it.", option=Named(name), rank=LORA_RANK
+                        "{option} is for adapters; add {lora:{rank}}, or drop it.",
+                        option=OptionName(name),
+                        rank=LORA_RANK,
                     ),
                     code="not_applicable",
                     field=name,

@@ -9,8 +9,7 @@ from memorymark.catalog import ModelEntry
 from memorymark.catalog.tasks import COMPARING, GENERATING, TASKS, check_sample_size, check_sizes, find_task
 from memorymark.checks.choices import Choice
 from memorymark.errors import Proposal, UsageError
-from memorymark.messages import Message
-from memorymark.messages import Option as OptionName
+from memorymark.messages import Message, OptionName
 from memorymark.question.completions import check_completions
 from memorymark.question.configs import LARGEST_CONFIG_BYTES, check_config, read_config
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
@@ -59,7 +58,10 @@ class Request:
         longest=LONGEST_NAME,
     )
     config: dict[str, Any] | None = option(
-        None, f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB.", group="model"
+        None,
+        f"The content of a model's config.json, at most {LARGEST_CONFIG_BYTES // KIB} KiB.",
+        group="model",
+        longest=LARGEST_CONFIG_BYTES,
     )
     task: str | None = option(
         None,
@@ -168,7 +170,9 @@ class Request:
         rare=True,
     )
     recipe: Recipe = field(default_factory=Recipe)
+    """How it is trained."""
     target: Target = field(default_factory=Target)
+    """Where it is trained."""
 
     def __post_init__(self) -> None:
         if isinstance(self.task, str):  # before the options that need a task are checked
@@ -280,7 +284,7 @@ class Request:
         """Reads the request that ``to_dict`` wrote."""
         if "workload" in data:
             return OwnRequest.from_name(data["workload"], Recipe(**data["recipe"]), Target(**data["target"]))
-        if "completions" not in data and data.get("reference") == "kept":  # before GRPO, the default
+        if "completions" not in data and data.get("reference") == "kept":  # the default in documents from before GRPO
             data = {**data, "reference": "auto"}
         return cls(**{**data, "recipe": Recipe(**data["recipe"]), "target": Target(**data["target"])})
 

@@ -13,7 +13,8 @@ from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME
 from memorymark.question.options import group, option, settle_options
 from memorymark.units import GIB, format_bytes
 
-DEVICES = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
+AUTO = "auto"
+DEVICES = rf"{AUTO}|cpu|mps|cuda(:[0-9]{{1,3}})?"
 
 
 def memory_cap(gib: float) -> int:
@@ -31,7 +32,7 @@ class Target:
     """
 
     device: str = option(
-        "auto",
+        AUTO,
         "Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.",
         metavar="DEVICE",
         rare=True,
@@ -53,6 +54,7 @@ class Target:
         stored=memory_cap,
         told=lambda cap_bytes: cap_bytes / GIB,
     )
+    """The most that the allocator may use; null for no limit."""
 
     def __post_init__(self) -> None:
         settle_options(self)
@@ -64,11 +66,16 @@ class Target:
                 code="unknown_choice",
                 field="device",
                 given=self.device,
-                allowed=["auto", "cuda", "cuda:N", "mps", "cpu"],
+                allowed=[AUTO, "cuda", "cuda:N", "mps", "cpu"],
             )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the machine that answers may choose to measure or predict, and where."""
+        return self.gpu is None and self.device == AUTO
+
     def _check_gpu(self, name: str) -> None:
-        if self.device != "auto":
+        if self.device != AUTO:
             raise UsageError(
                 Message(
                     "{gpu:{wanted}} asks for a prediction, {device:{here}} for a local run; drop one of them.",

@@ -16,18 +16,18 @@ from memorymark.render.families import WAYS, batch, costs_of_families, least_cha
 from memorymark.render.rates import rate, run_words, unit_of
 from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
 from memorymark.results.advice import Advice, AdvisedOption
-from memorymark.results.code import Dialect
-from memorymark.results.option import Option
+from memorymark.results.code import Library
+from memorymark.results.option import TrainingOption
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 
 # From this width on there is room for the price.
 WIDE = 100
 LONGEST = "Largest is the largest batch, longest the longest sequence at batch 1 that leaves the margin free."
-DIALECTS: dict[Dialect, str] = {"pytorch": "PyTorch", "transformers": "transformers' Trainer", "lightning": "Lightning"}
+DIALECTS: dict[Library, str] = {"pytorch": "PyTorch", "transformers": "transformers' Trainer", "lightning": "Lightning"}
 
 
-def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch") -> None:
+def print_advice(result: Advice, console: Console, dialect: Library = "pytorch") -> None:
     """Prints what to do, the gain and cost of each option, and the code of the best."""
     model, how = heading(result.request, result.info, result.info.source)
     console.print(Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2)))
@@ -59,7 +59,7 @@ def print_advice(result: Advice, console: Console, dialect: Dialect = "pytorch")
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
-def about_batch(result: Advice, option: Option) -> list[str]:
+def about_batch(result: Advice, option: TrainingOption) -> list[str]:
     """Says what the batch means for the learning rate, and what the option gains at today's batch."""
     sentences = [result.learning_rate_note(option)]
     run, today = AdvisedOption(option, result).whole_run, result.todays_trials.whole_run
@@ -134,7 +134,7 @@ def _options(result: Advice, *, with_price: bool) -> Padding:
     return Padding(table, (1, 0))
 
 
-def _how_known(result: Advice, option: Option) -> str:
+def _how_known(result: Advice, option: TrainingOption) -> str:
     predicted = result.predicted_gain(option)
     if option.measured is None or predicted is None:
         return option.source

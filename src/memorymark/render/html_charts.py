@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2, log10
 
-from memorymark.render.rates import rate, rate_interval, unit_of
+from memorymark.render.rates import counted_in, rate, rate_interval
 from memorymark.render.words import PARTS
 from memorymark.results.analysis import Analysis
 from memorymark.results.trial import Trial
@@ -171,7 +171,7 @@ def throughput_chart(result: Analysis) -> ThroughputChart:
         band += [(x(trial.batch_size), area.y(_between(trial)[0])) for trial in reversed(timed)]
     sizes = _powers_of_two(timed[0].batch_size, timed[-1].batch_size)
     labels = [Label(x(size), str(size)) for size in sizes]
-    title = f"{unit_of(timed).replace('/s', ' per second')} by batch size"
+    title = f"{counted_in(timed)} per second by batch size"
     return ThroughputChart(Frame(title, area, apart(labels)), dots, band)
 
 

@@ -36,7 +36,7 @@ from memorymark.results.code import Code
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.family import Family
 from memorymark.results.lengths import Length, Sweep
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 from memorymark.results.result import Result
 from memorymark.results.trial import Breakdown, Trial
 
@@ -256,7 +256,7 @@ def _family(result: Advice, family: Family) -> View:
     }
 
 
-def _option(result: Advice, option: Option, top: float) -> View:
+def _option(result: Advice, option: TrainingOption, top: float) -> View:
     gain, run = result.gain(option), AdvisedOption(option, result).whole_run
     return {
         "title": option.title,

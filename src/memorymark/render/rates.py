@@ -9,15 +9,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memorymark.results.cost import WholeRun
-from memorymark.results.trial import Trial
+from memorymark.results.trial import Counted, Trial
 from memorymark.units import format_rate, format_usd
 
 HOURS_PER_DAY = 24
 
 
+def counted_in(trials: Iterable[Trial | None]) -> Counted:
+    """Returns what a table counts in the speed of trials."""
+    return next((trial.rate_counts for trial in trials if trial is not None), "samples")
+
+
 def unit_of(trials: Iterable[Trial | None]) -> str:
     """Returns the unit in which a table shows the speed of trials."""
-    return next((trial.rate_unit for trial in trials if trial is not None), "samples/s")
+    return f"{counted_in(trials)}/s"
 
 
 def rate(trial: Trial | None) -> float:

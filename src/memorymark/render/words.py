@@ -98,7 +98,7 @@ def comparison_notes(result: Comparison) -> list[str]:
     """Returns what a reader of a comparison should know."""
     certain, timed = (result.info.certain, result.info.timed) if result.info else (True, True)
     tight = [a for a in result.analyses.values() if a.recommended is None]
-    none = [f"use is none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
+    none = [f"the column use says none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
     cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
     return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain, timed=timed), SYNTHETIC]
 
@@ -307,7 +307,7 @@ def notes(result: Analysis) -> list[str]:
 
 
 def training_notes(info: ProbeInfo, recipe: Recipe) -> list[str]:
-    """Says how much of the model is trained, what experts assume, and what of the optimizer is in paged memory."""
+    """Says how much of the model is trained, what experts assume, and how much optimizer state is in paged memory."""
     trained, said = info.trainable_parameters, []
     if trained is not None and trained != info.parameters:
         said.append(f"{trained:,} of {info.parameters:,} parameters are trained; the others are frozen.")

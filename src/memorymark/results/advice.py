@@ -12,7 +12,7 @@ from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, usd_per_million_samples, whole_run
 from memorymark.results.family import Family
-from memorymark.results.option import Fault, Option, Refused
+from memorymark.results.option import Fault, Refused, TrainingOption
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.trial import Source, Trial
@@ -29,36 +29,48 @@ NOTHING = "Nothing is worth changing"
 
 @dataclass(frozen=True)
 class Today(Document):
-    """Trials of today's training; ``null`` if it was not tried, or does not fit."""
+    """Trials of today's training; null if it was not tried, or does not fit."""
 
     predicted: Trial | None
+    """The predicted trial."""
     measured: Trial | None
+    """The measured trial."""
     usd_per_million_samples: float | None
+    """Dollars for a million samples; null without a price or a speed."""
     whole_run: WholeRun | None = field(default=None, metadata=ADDED_LATER)
+    """The run that the question describes, trained as today; null if it describes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice(OfOneGpu, Shown):
     """What to change about a training, the best option first.
 
-    ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
-    was not tried or does not fit. ``families`` are the ways to fine-tune a language model, empty for other models.
-    ``faults`` are changes that could not be tried; a second run may give other advice.
+    ``predicted`` and ``measured`` are trials of today's training at today's batch, ``None`` if that was not tried or
+    does not fit.
     """
 
     kind: ClassVar[Literal["advice"]] = "advice"
 
     current_batch_size: int
-    options: tuple[Option, ...]
+    """Today's batch."""
+    options: tuple[TrainingOption, ...]
+    """The ways to train."""
     refused: tuple[Refused, ...] = ()
+    """Changes that were tried and rejected."""
     families: tuple[Family, ...] = ()
+    """The ways to fine-tune a language model; empty for other models."""
     faults: tuple[Fault, ...] = field(default=(), metadata=ADDED_LATER)
+    """Changes that could not be tried because a worker was lost; a second run may give other advice."""
     predicted: Trial | None = field(default=None, metadata=LEFT_OUT)
     measured: Trial | None = field(default=None, metadata=LEFT_OUT)
     margin: float
+    """The fraction of the memory to leave free."""
     usage: Usage
+    """How much is trained."""
     price: Price | None
+    """The price of an hour on this GPU; null if it is unknown."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """The wall time by stage."""
 
     @property
     @in_document
@@ -85,7 +97,7 @@ class Advice(OfOneGpu, Shown):
         return bool(self.faults)
 
     @property
-    def ranked(self) -> list[Option]:
+    def ranked(self) -> list[TrainingOption]:
         """The options, the best first: by speed, or by the least change if today's training does not fit."""
         if self.fits_today:  # measured options come before those that are only predicted to be better
             confirms = self.measured is not None
@@ -96,14 +108,14 @@ class Advice(OfOneGpu, Shown):
         return sorted(self.options, key=lambda option: (level_of(option.changes), -option.samples_per_second))
 
     @property
-    def best(self) -> Option | None:
+    def best(self) -> TrainingOption | None:
         """The best option, or ``None`` if none is worth the change."""
         first = next(iter(self.ranked), None)
         if first is None or not self.fits_today:
             return first
         return first if self._is_worth_it(first) else None
 
-    def gain(self, option: Option) -> float | None:
+    def gain(self, option: TrainingOption) -> float | None:
         """Returns the option's throughput over today's, both measured or both predicted, or ``None``."""
         if option.measured is not None and self.measured is not None:
             return _ratio(option.measured, self.measured)
@@ -111,10 +123,10 @@ class Advice(OfOneGpu, Shown):
             return _ratio(option.predicted, self.predicted)
         return None
 
-    def _is_worth_it(self, option: Option) -> bool:
+    def _is_worth_it(self, option: TrainingOption) -> bool:
         return (self.gain(option) or 0.0) >= WORTH_CHANGING
 
-    def _smallest_of_the_best(self, ranked: list[Option]) -> list[Option]:
+    def _smallest_of_the_best(self, ranked: list[TrainingOption]) -> list[TrainingOption]:
         """Moves the smallest batch among the equally fast options to the front, if that one is worth it too."""
         if not ranked:
             return []
@@ -125,13 +137,13 @@ class Advice(OfOneGpu, Shown):
         chosen = min(worth_it or equals, key=lambda option: option.effective_batch_size)
         return [chosen, *(option for option in ranked if option is not chosen)]
 
-    def predicted_gain(self, option: Option) -> float | None:
+    def predicted_gain(self, option: TrainingOption) -> float | None:
         """Returns the predicted gain, to compare with the measured one."""
         if option.predicted is None or self.predicted is None:
             return None
         return _ratio(option.predicted, self.predicted)
 
-    def saves(self, option: Option) -> Savings | None:
+    def saves(self, option: TrainingOption) -> Savings | None:
         """Returns what the gain saves, or ``None`` without a price or a gain."""
         gain = self.gain(option)
         return savings(self.price.usd_per_hour, self.usage, gain) if self.price and gain else None
@@ -142,7 +154,7 @@ class Advice(OfOneGpu, Shown):
             return None
         return usd_per_million_samples(self.price.usd_per_hour, trial.samples_per_second)
 
-    def plan(self, option: Option) -> Plan:
+    def plan(self, option: TrainingOption) -> Plan:
         """Returns what the code for an option must do."""
         return Plan.of(
             self.request,
@@ -153,7 +165,7 @@ class Advice(OfOneGpu, Shown):
             seq_len=option.seq_len,
         )
 
-    def code(self, option: Option) -> Code:
+    def code(self, option: TrainingOption) -> Code:
         """Returns the option as code to paste."""
         return code_for(self.plan(option))
 
@@ -162,7 +174,7 @@ class Advice(OfOneGpu, Shown):
         """Samples per optimizer step today."""
         return self.current_batch_size * self.request.recipe.accumulation_steps
 
-    def learning_rate_note(self, option: Option) -> str:
+    def learning_rate_note(self, option: TrainingOption) -> str:
         """Says how to adjust the learning rate to an option's effective batch."""
         before, after = self.effective_batch_size, option.effective_batch_size
         if option.recipe.optimizer != self.request.recipe.optimizer:
@@ -289,7 +301,7 @@ class AdvisedOption(Document):
     is what tensors have allocated at the peak, ``device_gb`` all that the GPU holds, both in GiB.
     """
 
-    option: Option = field(metadata=INLINE)
+    option: TrainingOption = field(metadata=INLINE)
     advice: Advice = field(metadata=LEFT_OUT)
 
     @property

@@ -7,7 +7,7 @@ from math import hypot, inf
 from typing import ClassVar, Literal
 
 from memorymark.catalog import Price
-from memorymark.documents import ADDED_LATER, Document, in_document
+from memorymark.documents import ADDED_LATER, in_document
 from memorymark.question.usage import Usage
 from memorymark.results.code import Code, Plan, code_for
 from memorymark.results.cost import Savings, WholeRun, savings, whole_run
@@ -15,12 +15,13 @@ from memorymark.results.other_loop import OtherLoop
 from memorymark.results.packing import Packing
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.recommendation import recommend, thrashing_sizes
+from memorymark.results.result_row import ResultRow
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.timed import Timed
 from memorymark.results.trial import Breakdown, Source, Trial
 from memorymark.results.uncertainty import maximum_interval, speedup_interval
-from memorymark.units import MIB, gib
+from memorymark.units import gib
 
 Limit = Literal["memory", "limit", "caller"]
 WhySmaller = Literal["does_not_fit", "not_tried", "thrashing", "margin", "uncertain", "as_fast"]
@@ -39,43 +40,9 @@ class Waste:
         return 100 * self.fraction
 
 
-@dataclass(frozen=True)
-class ResultRow(Document):
-    """One batch size in the published format; ``mb`` and ``gb`` are MiB and GiB."""
-
-    batch_size: int
-    memory_mb: float | None
-    memory_gb: float | None
-    success: bool
-    error: str | None
-    samples_per_second: float | None
-    step_seconds: float | None = field(default=None, metadata=ADDED_LATER)
-    tokens_per_batch: int | None = field(default=None, metadata=ADDED_LATER)
-    tokens_per_second: float | None = field(default=None, metadata=ADDED_LATER)
-
-    @classmethod
-    def of(cls, trial: Trial) -> ResultRow:
-        """Makes the row of a trial."""
-        return cls(
-            batch_size=trial.batch_size,
-            memory_mb=trial.peak_allocated_bytes / MIB if trial.fits else None,
-            memory_gb=gib(trial.peak_allocated_bytes) if trial.fits else None,
-            success=trial.fits,
-            error=trial.failure.message if trial.failure else None,
-            samples_per_second=trial.samples_per_second,
-            step_seconds=trial.step_seconds,
-            tokens_per_batch=trial.tokens_per_batch,
-            tokens_per_second=trial.tokens_per_second,
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Analysis(OfOneGpu, Timed, Shown):
     """What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
-
-    ``trials`` are all that ran, in order; the last one at a size counts.
-    ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
-    largest batch by more than 2 %, ``packing`` if samples are packed.
 
     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -85,14 +52,25 @@ class Analysis(OfOneGpu, Timed, Shown):
     kind: ClassVar[Literal["analysis"]] = "analysis"
 
     trials: list[Trial]
+    """All trials in the order they ran; the last one at a size counts."""
     max_batch_size: int
+    """The largest batch that trains."""
     current_batch_size: int
+    """Today's batch."""
     margin: float
+    """The fraction of the memory to leave free."""
     usage: Usage
+    """How much is trained."""
     price: Price | None
+    """The price of an hour on this GPU; null if it is unknown."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """The wall time by stage."""
     other_loop: OtherLoop | None = field(default=None, metadata=ADDED_LATER)
+    """The same training with its loop written the other way: one that keeps the model's outputs, or drops them. Null if
+    that changes the largest batch by 2 % or less.
+    """
     packing: Packing | None = field(default=None, metadata=ADDED_LATER)
+    """What packing gains; null if samples are not packed."""
 
     @property
     @in_document

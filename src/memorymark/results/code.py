@@ -12,16 +12,17 @@ from memorymark.question.request import OwnRequest, Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.templating import python_code
 
-Dialect = Literal["pytorch", "transformers", "lightning"]
+Library = Literal["pytorch", "transformers", "lightning"]
+# The package and the class of each.
 OPTIMIZERS = {
-    "adamw": "torch.optim.AdamW",
-    "adam": "torch.optim.Adam",
-    "sgd": "torch.optim.SGD",
-    "adafactor": "torch.optim.Adafactor",
-    "lion": "bitsandbytes.optim.Lion",
-    "muon": "torch.optim.Muon",
-    "adamw8bit": "bitsandbytes.optim.AdamW8bit",
-    "paged-adamw8bit": "bitsandbytes.optim.PagedAdamW8bit",
+    "adamw": ("torch", "optim.AdamW"),
+    "adam": ("torch", "optim.Adam"),
+    "sgd": ("torch", "optim.SGD"),
+    "adafactor": ("torch", "optim.Adafactor"),
+    "lion": ("bitsandbytes", "optim.Lion"),
+    "muon": ("torch", "optim.Muon"),
+    "adamw8bit": ("bitsandbytes", "optim.AdamW8bit"),
+    "paged-adamw8bit": ("bitsandbytes", "optim.PagedAdamW8bit"),
 }
 # peft's names of these tasks, with which it trains a new head in full.
 PEFT_TASKS = {
@@ -51,8 +52,11 @@ class Code(Record):
     """
 
     pytorch: str
+    """Plain PyTorch."""
     transformers: str
+    """transformers' Trainer."""
     lightning: str
+    """Lightning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +93,9 @@ class Plan:
         is_own = isinstance(request, OwnRequest) or request.name.kind in ("factory", "timm")
         entry = None if is_own else request.name.entry
         task = None if is_own else request.task or (entry.task if entry is not None else None)
-        if recipe.lora and recipe.weights == "auto" and info.weights_dtype in QUANTIZED:  # as its config says
-            recipe = replace(recipe, weights=info.weights_dtype)  # type: ignore[arg-type]
+        kept = recipe.kept_weights(info.weights_dtype)
+        if recipe.lora and kept in QUANTIZED:  # maybe only because its config says so
+            recipe = replace(recipe, weights=kept)  # type: ignore[arg-type]
         return cls(
             recipe=recipe,
             batch_size=batch_size,
@@ -116,12 +121,12 @@ class Plan:
     @property
     def optimizer_class(self) -> str:
         """The recipe's optimizer, by its full name."""
-        return OPTIMIZERS[self.recipe.optimizer]
+        return ".".join(OPTIMIZERS[self.recipe.optimizer])
 
     @property
     def imports_bitsandbytes(self) -> bool:
         """Whether the optimizer comes from bitsandbytes."""
-        return self.updates and not self.own_optimizer and self.optimizer_class.startswith("bitsandbytes.")
+        return self.updates and not self.own_optimizer and OPTIMIZERS[self.recipe.optimizer][0] == "bitsandbytes"
 
     @property
     def offloads_activations(self) -> bool:
@@ -160,9 +165,7 @@ class Plan:
     @property
     def weights_dtype(self) -> str | None:
         """The full name of the type that the model is cast to, or ``None``."""
-        if self.recipe.weights == "auto":
-            return self.half_dtype if self.recipe.lora else None
-        return WEIGHTS.get(self.recipe.weights)
+        return WEIGHTS.get(self.recipe.kept_weights(""))
 
     @property
     def keeps_half_weights(self) -> bool:

@@ -9,16 +9,16 @@ from memorymark.catalog import GpuEntry, Price, all_gpus
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.results.analysis import Analysis
 from memorymark.results.cost import WholeRun, usd_per_million_samples, whole_run
+from memorymark.results.from_analysis import FromAnalysis
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfRequest
-from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
 from memorymark.results.uncertainty import Interval
 
 
 @dataclass(frozen=True)
-class Contender(Timed, Document):
+class Contender(FromAnalysis, Document):
     """One GPU and the prediction for it; ``analysis`` is ``None`` if the training does not fit."""
 
     gpu: GpuEntry = field(metadata=LEFT_OUT)
@@ -37,39 +37,9 @@ class Contender(Timed, Document):
         return self.gpu.name
 
     @property
-    @in_document
-    def fits(self) -> bool:
-        """Whether the training fits at all."""
-        return self.analysis is not None
-
-    @property
-    @in_document
-    def max_batch_size(self) -> int | None:
-        """The largest batch that trains."""
-        return self.analysis.max_batch_size if self.analysis else None
-
-    @property
-    @in_document
-    def max_batch_interval(self) -> tuple[int, int] | None:
-        """The interval of the predicted maximum."""
-        return self.analysis.max_batch_interval if self.analysis else None
-
-    @property
-    @in_document
-    def recommended_batch_size(self) -> int | None:
-        """The batch worth using."""
-        return self.analysis.recommended_batch_size if self.analysis else None
-
-    @property
     def timed(self) -> Trial | None:
         """The trial at the batch worth using."""
         return self.analysis.recommended if self.analysis else None
-
-    @property
-    @in_document
-    def samples_per_second(self) -> float | None:
-        """Throughput at the batch worth using."""
-        return self.timed.samples_per_second if self.timed else None
 
     @property
     @in_document(name="samples_per_second_interval", older=None)
@@ -111,11 +81,12 @@ class Contender(Timed, Document):
 
 @dataclass(frozen=True)
 class Comparison(OfRequest, Shown):
-    """A training predicted for every GPU of the catalog; ``analyses`` omits GPUs on which it does not fit."""
+    """A training predicted for every GPU of the catalog."""
 
     kind: ClassVar[Literal["comparison"]] = "comparison"
 
     analyses: dict[str, Analysis]
+    """The analysis of each GPU on which the training fits, by the GPU's id."""
 
     @property
     def info(self) -> ProbeInfo | None:

@@ -24,14 +24,14 @@ class Savings:
 
 @dataclass(frozen=True)
 class WholeRun(Document):
-    """A run from its first sample to its last: its hours and, if the price is known, its dollars.
-
-    ``hours_interval`` should hold the true hours; it is ``None`` if the speed was measured.
-    """
+    """A run from its first sample to its last."""
 
     hours: float
+    """How long it takes."""
     hours_interval: tuple[float, float] | None
+    """The range that should contain the true hours; null if the speed was measured."""
     usd: float | None
+    """What it costs; null if the price is unknown."""
 
 
 def whole_run(usage: Usage, trial: Trial | None, price: Price | None) -> WholeRun | None:

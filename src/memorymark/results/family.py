@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from memorymark.documents import Record, in_document
-from memorymark.results.option import Option
+from memorymark.results.option import TrainingOption
 
 FamilyId = Literal["full", "lora", "qlora"]
 # Each takes less memory than the one before.
@@ -16,17 +16,16 @@ TITLES: dict[FamilyId, str] = {"full": "full", "lora": "LoRA", "qlora": "QLoRA"}
 
 @dataclass(frozen=True, kw_only=True)
 class Family(Record):
-    """One way to fine-tune: all weights, adapters, or adapters on 4-bit weights.
-
-    ``option`` is the least change of today's recipe with which it fits, its largest batch included; ``None`` if none
-    was found, and ``why_not`` says why. ``longest_seq_len`` is the longest sequence that was predicted to fit at batch
-    1 with the margin free, ``None`` if it was not looked for.
-    """
+    """One way to fine-tune: all weights, adapters, or adapters on 4-bit weights."""
 
     id: FamilyId
-    option: Option | None = None
+    """Which of them it is."""
+    option: TrainingOption | None = None
+    """The least change of today's recipe with which it fits, its largest batch included; null if none was found."""
     longest_seq_len: int | None = None
+    """The longest sequence that is predicted to fit at batch 1 with the margin free; null if none was looked for."""
     why_not: str = ""
+    """Why no option was found; empty if one was."""
 
     @property
     @in_document

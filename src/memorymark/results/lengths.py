@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from memorymark.documents import LEFT_OUT, Document, in_document
 from memorymark.results.analysis import Analysis
+from memorymark.results.from_analysis import FromAnalysis
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfRequest
-from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
 
 # A smaller loss would read as "0 % slower".
@@ -17,39 +17,16 @@ WORTH_A_WORD = 0.005
 
 
 @dataclass(frozen=True)
-class Length(Timed, Document):
+class Length(FromAnalysis, Document):
     """One length and its analysis, which is ``None`` if not even a batch of one fits.
 
     ``planned_batch`` is the batch of the length to plan for, which the shorter lengths use too.
     """
 
     seq_len: int
+    """Its tokens."""
     analysis: Analysis | None = field(metadata=LEFT_OUT)
     planned_batch: int | None = field(metadata=LEFT_OUT)
-
-    @property
-    @in_document
-    def fits(self) -> bool:
-        """Whether the training fits at all."""
-        return self.analysis is not None
-
-    @property
-    @in_document
-    def max_batch_size(self) -> int | None:
-        """The largest batch that trains."""
-        return self.analysis.max_batch_size if self.analysis else None
-
-    @property
-    @in_document
-    def max_batch_interval(self) -> tuple[int, int] | None:
-        """The interval of the predicted maximum."""
-        return self.analysis.max_batch_interval if self.analysis else None
-
-    @property
-    @in_document
-    def recommended_batch_size(self) -> int | None:
-        """The batch worth using; null if none keeps the margin."""
-        return self.analysis.recommended_batch_size if self.analysis else None
 
     @property
     def batch_size(self) -> int | None:
@@ -63,12 +40,6 @@ class Length(Timed, Document):
     def timed(self) -> Trial | None:
         """The trial at that batch."""
         return self._at(self.batch_size)
-
-    @property
-    @in_document
-    def samples_per_second(self) -> float | None:
-        """Throughput at the batch worth using."""
-        return self.timed.samples_per_second if self.timed else None
 
     @property
     @in_document
@@ -101,7 +72,7 @@ class Length(Timed, Document):
 
 @dataclass(frozen=True)
 class Sweep(OfRequest, Shown):
-    """A training at several lengths, the shortest first; ``analyses`` omits lengths at which not even one sample fits.
+    """A training at several lengths, the shortest first.
 
     The length to plan for is the longest that fits: its batch never runs out of memory on shorter samples. The numbers
     at the top of the document are those of that length.
@@ -110,7 +81,9 @@ class Sweep(OfRequest, Shown):
     kind: ClassVar[Literal["sweep"]] = "sweep"
 
     seq_lens: tuple[int, ...]
+    """The lengths in tokens, the shortest first."""
     analyses: dict[int, Analysis]
+    """The analysis of each length at which at least one sample fits, by its tokens."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seq_lens", tuple(sorted(self.seq_lens)))

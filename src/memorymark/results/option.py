@@ -17,33 +17,43 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class ChangeCost(Document):
-    """A change and its cost, in words; ``slower`` is the part of a step's time that it adds here, if that is known."""
+    """A change and its cost, in words."""
 
     change: str
+    """The change in a few words."""
     cost: str
+    """What it costs."""
     slower: float | None = field(default=None, metadata=ADDED_LATER)
+    """The part of a step's time that it adds here; null if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option(Timed, Record):
-    """One way to train: the changes to today's recipe, by id, and their outcome.
+class TrainingOption(Timed, Record):
+    """One way to train: the changes to today's recipe, and their outcome.
 
-    An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples. ``max_batch_size`` is the largest batch
-    that trains, ``None`` if only ``batch_size`` was tried. ``seq_len`` is set if samples are cut. ``predicted`` and
-    ``measured`` are trials at ``batch_size``, ``at_todays_batch`` is the throughput at today's batch. ``slower`` maps
-    changes to the part of a step's predicted time that they add, where that is known.
+    An optimizer step sees ``batch_size`` times ``accumulation_steps`` samples.
     """
 
     changes: tuple[str, ...]
+    """The ids of the changes."""
     recipe: Recipe
+    """The recipe with them."""
     batch_size: int
+    """Samples in one forward pass."""
     accumulation_steps: int = 1
+    """Batches per optimizer step."""
     seq_len: int | None = None
+    """The length that samples are cut to; null if they are not."""
     max_batch_size: int | None = None
+    """The largest batch that trains; null if only ``batch_size`` was tried."""
     predicted: Trial | None = None
+    """The predicted trial at ``batch_size``."""
     measured: Trial | None = None
+    """The measured trial at ``batch_size``."""
     at_todays_batch: float | None = None
+    """Samples per second at today's batch; null if unknown."""
     slower: dict[str, float] = field(default_factory=dict, metadata=ADDED_LATER)
+    """The part of a step's predicted time that each change adds, by the change's id, where it is known."""
 
     @property
     def trial(self) -> Trial:
@@ -125,11 +135,14 @@ class Option(Timed, Record):
 
 @dataclass(frozen=True)
 class Refused(Record):
-    """Changes that were tried and rejected, and why; ``does_not_fit`` says that memory ran out."""
+    """Changes that were tried and rejected."""
 
     changes: tuple[str, ...]
+    """The ids of the changes."""
     why: str
+    """The reason in a sentence."""
     does_not_fit: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether the reason is memory."""
 
     @property
     @in_document
@@ -140,10 +153,12 @@ class Refused(Record):
 
 @dataclass(frozen=True)
 class Fault(Record):
-    """Changes that could not be fully tried because a worker was lost, and the reason."""
+    """Changes that could not be fully tried because a worker was lost."""
 
     changes: tuple[str, ...]
+    """The ids of the changes."""
     reason: str
+    """The reason in a sentence."""
 
     @property
     @in_document
@@ -156,7 +171,7 @@ def _titles(changes: tuple[str, ...]) -> str:
     return " + ".join(CHANGES[change].title for change in changes) or "today's recipe"
 
 
-def with_measured(option: Option, trial: Trial, predicted: Trial | None) -> Option:
+def with_measured(option: TrainingOption, trial: Trial, predicted: Trial | None) -> TrainingOption:
     """Returns the option with its measured trial, the batch of that trial and the prediction for that batch."""
     steps = option.accumulation_steps
     if steps > 1:  # smaller batches need more accumulation steps

@@ -10,17 +10,18 @@ from memorymark.results.trial import Trial
 
 @dataclass(frozen=True)
 class Packing(Document):
-    """A training on packed rows, beside the same with one sample in each row, as long as the row.
-
-    ``longest_max_batch_size`` is the largest batch of such rows, 0 if none fits; ``longest`` is the trial at the batch
-    that is recommended for typical rows, of which a step takes ``typical_seconds``.
-    """
+    """A training on packed rows, beside the same with one sample in each row, as long as the row."""
 
     mean_tokens: int
+    """The mean length of the samples in a row."""
     row_tokens: int
+    """The length of a row."""
     longest_max_batch_size: int
+    """The largest batch of rows with one sample each; 0 if none fits."""
     longest: Trial
+    """The trial of such rows at the batch that is recommended for typical rows."""
     typical_seconds: float | None
+    """Seconds of a step of typical rows at that batch; null if it was not timed."""
 
     @property
     @in_document

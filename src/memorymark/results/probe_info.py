@@ -14,68 +14,78 @@ from memorymark.results.trial import Source, Trial
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeInfo(Record):
-    """The device behind a probe, and the model on it.
-
-    ``capacity_bytes`` is the most the allocator can hold.
-    ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
-    ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
-    ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
-    ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-    pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
-    not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-    of the frozen copy that the model is compared with, which is part of the weights. ``completions`` is how many
-    completions of a prompt a model generates before it is trained on them, 0 if it generates none, and
-    ``completion_tokens`` the length of one; ``kv_cache_bytes`` is what generation keeps for one of them and its prompt.
-    ``language_model`` says that a
-    model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
-    in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
-    channels_last is for. ``small`` says that the model is a stand-in.
-    ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
-    ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
-    is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
-    memory depends on which experts get how many tokens.
-    ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
-    ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
-    ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-    step that were never measured, ``unchecked_options`` options of it whose prediction no GPU has confirmed.
-    ``untimed_operations`` and ``untimed_options`` are those of which only the memory was measured.
-    """
+    """The device behind a probe, and the model on it."""
 
     device_kind: str
+    """The kind of device: ``cuda``, ``mps`` or ``cpu``."""
     device_name: str
+    """The device's name."""
     gpu_id: str | None = field(default=None, metadata=ADDED_LATER)
+    """The device's id in the catalog; null if it is not there."""
     total_bytes: int
+    """The memory of the device."""
     capacity_bytes: int
+    """The most that the allocator can hold."""
     capped: bool
+    """Whether the caller limits the allocator."""
     parameters: int
+    """How many parameters the model has."""
     trainable_parameters: int | None = field(default=None, metadata=ADDED_LATER)
+    """How many of them are not frozen; null in older documents."""
     source: Source = "measured"
+    """Whether the numbers are measured or predicted."""
     unknown_operations: tuple[str, ...] = ()
+    """Operations of a predicted step that were never measured."""
     unchecked_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    """Options of a predicted step whose prediction no GPU has confirmed."""
     untimed_operations: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    """Operations of a predicted step whose memory was measured, but not their time."""
     untimed_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    """Options of a predicted step whose memory was measured, but not their time."""
     weights_dtype: str = field(default="", metadata=ADDED_LATER)
+    """The type of most of the model's weights: ``fp32``, ``bf16``."""
     experts: int = field(default=0, metadata=ADDED_LATER)
+    """How many experts a layer routes tokens to; 0 if the model is no mixture of experts."""
     experts_dtype: str = field(default="", metadata=ADDED_LATER)
+    """The type of the experts' weights, which bitsandbytes does not quantize."""
     routing_matters: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether the predicted memory depends on how many tokens each expert gets."""
     optimizer: str = ""
+    """The name of the workload's own optimizer; empty if it has none."""
     optimizer_is_sgd: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether that optimizer is SGD."""
     paged_state_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """The optimizer's state in paged memory, outside torch's allocator."""
     sample: str = ""
+    """The shape of one sample in words."""
     sample_sizes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER)
+    """The sizes of a sample by unit (``tokens``, ``pixels``, ``seconds``), if callers can choose them."""
     sequences: int = field(default=1, metadata=ADDED_LATER)
+    """How many sequences of that size a sample has: two if it is a pair of texts."""
     mean_tokens: int = field(default=0, metadata=ADDED_LATER)
+    """The mean length of the samples that are packed into rows of that size; 0 if they are not packed."""
     trainer: str = field(default="", metadata=ADDED_LATER)
+    """The trainer of TRL whose step this is, such as ``DPOTrainer``; empty for other steps."""
     reference_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """The frozen copy that the model is compared with, which counts as weights; 0 if there is none."""
     completions: int = field(default=0, metadata=ADDED_LATER)
+    """How many completions of a prompt the model generates before it is trained on them; 0 if none."""
     completion_tokens: int = field(default=0, metadata=ADDED_LATER)
+    """The tokens of one completion; 0 if none is generated."""
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What generation keeps for one completion and its prompt; 0 if none is generated."""
     language_model: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether a model that writes text is fine-tuned."""
     vocabulary: int = field(default=0, metadata=ADDED_LATER)
+    """The logits of a token if the loss can be computed in chunks, else 0."""
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether the model applies 2-D convolutions to images, so that channels_last can help."""
     small: bool = False
+    """Whether the model is a stand-in for the real one."""
     versions: dict[str, str] = field(default_factory=dict)
+    """The versions of the libraries behind the numbers."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """How long the probe took to get ready, by stage."""
 
     @property
     def certain(self) -> bool:

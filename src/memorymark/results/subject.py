@@ -15,6 +15,7 @@ class OfRequest(Record):
     """A result for one request."""
 
     request: Request
+    """The request as given."""
 
     @property
     @in_document
@@ -34,6 +35,7 @@ class OfOneGpu(OfRequest):
     """A result for one request and one device."""
 
     info: ProbeInfo
+    """The device and the model behind the answer."""
 
     @property
     @in_document

@@ -11,6 +11,7 @@ from memorymark.results.shown import Shown
 
 Source = Literal["measured", "predicted"]
 FailureKind = Literal["memory", "limit"]
+Counted = Literal["tokens", "samples"]
 
 
 @dataclass(frozen=True)
@@ -18,14 +19,23 @@ class Breakdown(Record):
     """What the device held when the step was at its peak. The parts add up to the trial's ``device_bytes``."""
 
     weights_bytes: int = 0
+    """Parameters and buffers."""
     gradients_bytes: int = 0
+    """Gradients of parameters that are alive at the peak."""
     optimizer_state_bytes: int = 0
+    """The optimizer's tensors on the device."""
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """Keys and values of completions that are being generated, if the peak is then."""
     activations_bytes: int = 0
+    """What the forward pass made and kept for the backward pass, the batch itself included."""
     temporaries_bytes: int = 0
+    """Everything else that is allocated: intermediate results, workspaces, rounding."""
     allocator_slack_bytes: int = 0
+    """Peak reserved less peak allocated."""
     context_bytes: int = 0
+    """Memory outside the allocator that belongs to no other process."""
     other_processes_bytes: int = 0
+    """What the GPU held before this process started CUDA."""
 
     @property
     def total_bytes(self) -> int:
@@ -46,16 +56,16 @@ class Breakdown(Record):
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``.
-
-    ``requested_bytes`` and ``free_bytes`` are those of the allocation that failed, or of the whole step if it is known
-    to need more memory than there is.
-    """
+    """Why a batch size does not train."""
 
     kind: FailureKind
+    """Whether ``memory`` ran out, or a kernel reached a launch ``limit``."""
     message: str
+    """The reason in a sentence."""
     requested_bytes: int | None = None
+    """What the allocation that failed asked for, or what the step needs if it is known to need more than there is."""
     free_bytes: int | None = None
+    """What was free then, or what is available to the step."""
 
     @property
     def shortfall_bytes(self) -> int | None:
@@ -75,43 +85,63 @@ class Trial(Record, Shown):
     """One trial of one batch size.
 
     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
-    larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is
-    what stays allocated between steps.
-    ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
-    ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
-    ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
-    ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
-    ones: to a power of two.
-    ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
-    ``kv_cache_bytes`` is what generating the completions of a step keeps for all of their tokens, before training frees
-    it; 0 if a step generates nothing. ``generation_peak_bytes`` is the peak then.
+    larger batches.
     """
 
     kind: ClassVar[Literal["trial"]] = "trial"
 
     batch_size: int
+    """Samples in one forward pass."""
     fits: bool
+    """Whether all steps completed."""
     source: Source = "measured"
+    """Whether the numbers were measured or predicted."""
     steps: int = 0
+    """Steps that completed, not counting timed ones."""
     peak_allocated_bytes: int = 0
+    """The most that tensors held at one moment."""
     peak_reserved_bytes: int = 0
+    """The most that the allocator had taken from the device, free blocks in its cache included."""
     forward_peak_bytes: int = 0
+    """The peak of allocated bytes in the forward pass."""
     backward_peak_bytes: int = 0
+    """The peak of allocated bytes in the backward pass."""
     optimizer_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """The peak of allocated bytes in the optimizer's step."""
     between_peak_bytes: dict[str, int] = field(default_factory=dict, metadata=ADDED_LATER, hash=False)
+    """The peaks of allocated bytes of what a caller runs between steps, by name."""
     resting_bytes: int = 0
+    """What stays allocated between steps; for a failed trial, what it held when it failed."""
     device_bytes: int = 0
+    """Peak reserved, and everything outside the allocator: the CUDA context and other processes."""
     allocator_retries: int = 0
+    """How often the allocator freed its cache and tried again. Retries of the first step do not count, since only later
+    ones recur for the whole training.
+    """
     breakdown: Breakdown | None = None
+    """What the device held at the peak; null for quick and failed trials."""
     samples_per_second: float | None = None
+    """Throughput; null if the trial was not timed."""
     step_seconds: float | None = None
+    """Seconds of a step; null if it was not timed. If a predicted trial does not fit, what the step would take with
+    more memory.
+    """
     step_seconds_spread: float | None = None
+    """The interquartile range of the timed steps over their median; null if predicted or not timed."""
     failure: Failure | None = None
+    """Why it does not fit; null if it does."""
     intervals: dict[str, tuple[float, float]] | None = field(default=None, metadata=ADDED_LATER, hash=False)
+    """The ranges that should contain the true numbers, by name; null if they were measured."""
     peak_host_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What offloaded tensors take in the host's memory at their peak; torch rounds pinned ones up to a power of two."""
     tokens_per_sample: int | None = field(default=None, metadata=ADDED_LATER)
+    """Tokens of a sample of text; null for other samples."""
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What generating the completions of a step keeps for all of their tokens, before training frees it; 0 if a step
+    generates nothing.
+    """
     generation_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """The peak of allocated bytes while completions are generated; 0 if none are."""
 
     @property
     def step_peak_bytes(self) -> int:
@@ -119,9 +149,14 @@ class Trial(Record, Shown):
         return max(self.forward_peak_bytes, self.backward_peak_bytes, self.optimizer_peak_bytes)
 
     @property
-    def rate_unit(self) -> Literal["tokens/s", "samples/s"]:
+    def rate_counts(self) -> Counted:
+        """What people count in its throughput."""
+        return "tokens" if self.tokens_per_sample else "samples"
+
+    @property
+    def rate_unit(self) -> str:
         """The unit in which people read its throughput."""
-        return "tokens/s" if self.tokens_per_sample else "samples/s"
+        return f"{self.rate_counts}/s"
 
     @property
     def rate(self) -> float:

@@ -24,8 +24,8 @@ SPEEDUP_ERROR = 0.30
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
-# Values of options, by their names, that were never run on a GPU, and those whose steps were measured but not timed. Of
-# FlashAttention, torch's copy of the kernels was run, and not flash-attn itself.
+# Values of options that were never run on a GPU, and those whose memory was measured but not their time, by the
+# option's name. For FlashAttention, torch's copy of the kernels was run, not flash-attn itself.
 UNCHECKED = {"offload": ("activations", "optimizer")}
 UNCHECKED_TRAINERS = frozenset({"GRPOTrainer"})
 UNTIMED = {"gradient_checkpointing": ("selective",), "attention": ("flash",)}
@@ -39,7 +39,10 @@ def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
 
 
 def untimed_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
-    """Returns those of which only the memory was. No step of a trainer of TRL was timed."""
+    """Returns the options whose predicted memory was compared with measurements, but not their time.
+
+    No step of a TRL trainer was timed.
+    """
     return (*(("task",) if trainer and trainer not in UNCHECKED_TRAINERS else ()), *_named(UNTIMED, recipe))
 
 

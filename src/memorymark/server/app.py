@@ -138,6 +138,7 @@ def _require_sense(app: OpenAPI) -> None:
 def _add_front_page(app: OpenAPI) -> None:
     @app.get("/", tags=[FACTS], responses=answers(ok=schemas.Info), summary="The dashboard, or facts about the service")
     def front_page() -> AnyResponse:
+        """Sends browsers the dashboard, and programs facts about the service."""
         if request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html":
             if (DASHBOARD / "index.html").is_file():
                 page: AnyResponse = send_from_directory(DASHBOARD, "index.html")

@@ -12,7 +12,7 @@ from memorymark.history import Job
 from memorymark.history.failures import error_of
 from memorymark.server import bodies
 from memorymark.server.answers import STATUS_BY_KIND, failure, success
-from memorymark.server.handover import KEY, DoneAtOnce, Handover, Work
+from memorymark.server.handover import KEY, DeferredWork, DoneAtOnce, Handover
 from memorymark.server.jobs import STOP_SECONDS, Jobs, Submitted
 from memorymark.server.metrics import Metrics
 
@@ -42,9 +42,9 @@ class Asking:
             return jobs.submit(question, fresh=body.fresh, time_limit_seconds=body.time_limit)
 
         if wait_seconds is None:
-            asked = self._left(Work(submit))
+            asked = self._left(DeferredWork(submit))
         else:
-            asked = self._left(Work(submit, job_of=lambda made: made.job.id, wait_seconds=wait_seconds))
+            asked = self._left(DeferredWork(submit, job_of=lambda made: made.job.id, wait_seconds=wait_seconds))
         if not asked.is_new:  # somebody else's answer came meanwhile
             self._metrics.reused.inc()
         return asked
@@ -74,10 +74,10 @@ class Asking:
         """Cancels a job and returns it."""
         if not job.is_finished:
             job_of = lambda _: job.id  # noqa: E731
-            self._left(Work(lambda: self._jobs.cancel(job.id), job_of, wait_seconds=STOP_SECONDS, briefly=True))
+            self._left(DeferredWork(lambda: self._jobs.cancel(job.id), job_of, wait_seconds=STOP_SECONDS, briefly=True))
         return self._jobs.get(job.id) or job
 
-    def _left(self, work: Work[T]) -> T:
+    def _left(self, work: DeferredWork[T]) -> T:
         """Hands over work that writes or waits, and returns its outcome; the front runs it in other threads."""
         handover: Handover = request.environ.get(KEY) or DoneAtOnce(self._jobs)
         return handover.leave(work)

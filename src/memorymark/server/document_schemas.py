@@ -28,7 +28,7 @@ def schema_of(cls: Any, name: str = "") -> type[BaseModel]:
     """Returns the document of a dataclass as a pydantic model, with the same name unless another is given."""
     parts: dict[str, Any] = {part.name: _field(part) for part in parts_of(cls)}
     if (kind := kind_of(cls)) is not None:
-        parts = {"kind": (Literal[kind], ...), **parts}
+        parts = {"kind": (Literal[kind], Field(description="What this document is.")), **parts}
     model: type[BaseModel] = create_model(
         name or cls.__name__,
         __config__=ConfigDict(protected_namespaces=()),

@@ -54,22 +54,27 @@ def add_fact_routes(app: OpenAPI, health_report: HealthReport, metrics: Metrics)
 
     @app.get("/health", tags=[FACTS], responses=answers(ok=schemas.Health), summary="The health of the service")
     def health() -> Response:
+        """Answers at once, however busy the service is: it asks neither the history nor a worker."""
         return jsonify(health_report.document())
 
     @app.get("/metrics", tags=[FACTS], responses=answers(ok=METRICS), summary="Metrics for Prometheus", **GUARDED)
     def read_metrics() -> Response:
+        """Counts calls, jobs and failures, and says how long they took."""
         return metrics.page()
 
     @app.get("/models", tags=[FACTS], responses=answers(ok=schemas.ModelsAnswer), summary="The models", **GUARDED)
     def models() -> Response:
+        """Lists the models known by name, and the tasks they can be trained for."""
         return jsonify(model_catalog().to_dict())
 
     @app.get("/gpus", tags=[FACTS], responses=answers(ok=schemas.GpusAnswer), summary="The GPUs", **GUARDED)
     def gpus() -> Response:
+        """Lists the GPUs known by name with their memory and prices, and says which are in the server."""
         return jsonify(gpu_catalog(gpus_here()).to_dict())
 
     @app.get("/options", tags=[FACTS], responses=answers(ok=schemas.OptionsAnswer), summary="The options", **GUARDED)
     def options() -> Response:
+        """Lists all options of a question, so that a program can build its form from them."""
         return jsonify(kind="options", options=[one.to_dict() for one in OPTIONS.values()])
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorymark.errors import QueueFullError
 from memorymark.server.event_stream import EventStream
-from memorymark.server.handover import BEGAN, KEY, Handover, Work
+from memorymark.server.handover import BEGAN, KEY, DeferredWork, Handover
 from memorymark.server.jobs import Jobs
 from memorymark.server.live_job import LiveJob
-from memorymark.server.wsgi import Answer, answer_of, environ_of
+from memorymark.server.wsgi import CompleteResponse, answer_of, environ_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -28,7 +28,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 # Answers a call in the event loop itself, or returns None.
-Quick = Callable[[Scope], "Answer | None"]
+Quick = Callable[[Scope], "CompleteResponse | None"]
 
 # Few, so that the event loop never waits long for its turn, since only one Python thread runs at a time.
 READING_THREADS = 2
@@ -82,7 +82,7 @@ class Front:
         handover = Handover()
         announced = await self._read_body(scope, receive, body, handover)
 
-        def asked() -> Answer:
+        def asked() -> CompleteResponse:
             environ = environ_of(scope, bytes(body.content), announced)
             return answer_of(self._app, {**environ, KEY: handover, BEGAN: began})
 
@@ -120,7 +120,7 @@ class Front:
                 return None
         return None
 
-    async def _carry_out(self, call: _Call, handover: Handover, work: Work[Any]) -> None:
+    async def _carry_out(self, call: _Call, handover: Handover, work: DeferredWork[Any]) -> None:
         """Does the work that a view handed over, and waits for its job if asked to."""
         takes_a_place = work.job_of is not None and not work.briefly
         if takes_a_place and self._waiting >= MOST_WAITING:
@@ -232,12 +232,12 @@ async def _until_finished(live: LiveJob, seconds: float) -> None:
             changed.clear()
 
 
-async def _send(send: Send, answer: Answer) -> None:
+async def _send(send: Send, answer: CompleteResponse) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": answer.body})
 
 
-async def _send_stream(call: _Call, answer: Answer, stream: EventStream) -> None:
+async def _send_stream(call: _Call, answer: CompleteResponse, stream: EventStream) -> None:
     headers = [(name, value) for name, value in answer.headers if name != b"content-length"]
     await call.send({"type": "http.response.start", "status": answer.status, "headers": headers})
     async for part in stream:

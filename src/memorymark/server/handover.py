@@ -23,7 +23,7 @@ class LeftError(Exception):
 
 
 @dataclass(frozen=True)
-class Work(Generic[T]):
+class DeferredWork(Generic[T]):
     """Work to do before a view can answer; ``job_of`` returns the job to wait for, for up to ``wait_seconds``.
 
     The number of waiting calls is limited, except for those that wait ``briefly``.
@@ -39,12 +39,12 @@ class Handover:
     """Connects the front and the view of one call, which is called again after its work is done."""
 
     def __init__(self) -> None:
-        self.work: Work[Any] | None = None
+        self.work: DeferredWork[Any] | None = None
         self.stream: EventStream | None = None
         self._outcome: list[Any] = []
         self._error: Exception | None = None
 
-    def leave(self, work: Work[T]) -> T:
+    def leave(self, work: DeferredWork[T]) -> T:
         """Returns the outcome of the work if it is done; else raises, and the view is called again later."""
         if self._error is not None:
             raise self._error
@@ -80,7 +80,7 @@ class DoneAtOnce(Handover):
         super().__init__()
         self._jobs = jobs
 
-    def leave(self, work: Work[T]) -> T:
+    def leave(self, work: DeferredWork[T]) -> T:
         """Does the work and returns its outcome."""
         outcome = work.run()
         if work.job_of is not None:

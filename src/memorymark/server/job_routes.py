@@ -49,6 +49,7 @@ def _add_waiting(app: OpenAPI, asking: Asking) -> None:
         **GUARDED,
     )
     def analyze(body: bodies.AnalyzeBody) -> Response:
+        """Answers with the largest batch, the one worth using and what it saves; the question waits its turn."""
         return asking.waited_for(body)
 
     @app.post(
@@ -59,6 +60,7 @@ def _add_waiting(app: OpenAPI, asking: Asking) -> None:
         **GUARDED,
     )
     def advise(body: bodies.AdviseBody) -> Response:
+        """Answers with ways to train, ranked by gain; waits as POST /analyze does."""
         return asking.waited_for(body, advise=True)
 
 
@@ -73,6 +75,7 @@ def _add_line(app: OpenAPI, jobs: Jobs, asking: Asking) -> None:
         **GUARDED,
     )
     def submit(body: bodies.JobBody) -> Response:
+        """Queues a question of any kind; answers with the new job, or an earlier one that has the answer."""
         asked = asking.submitted(body)
         view = views.whole(asked.job, jobs.position(asked.job.id), "http")
         response = success("job", 202 if asked.is_new else 200, reused=not asked.is_new, job=view)
@@ -81,6 +84,7 @@ def _add_line(app: OpenAPI, jobs: Jobs, asking: Asking) -> None:
 
     @app.get("/jobs", tags=[JOBS], responses=answers(503, ok=schemas.JobsAnswer), summary="Past jobs", **GUARDED)
     def list_jobs(query: bodies.JobsQuery) -> Response:
+        """Lists jobs without their results, the latest first."""
         model = short_id(query.model) if query.model is not None else None
         found = jobs.store.jobs(
             model=model, state=query.state, search=query.search, limit=query.limit + 1, before=query.before
@@ -98,6 +102,7 @@ def _add_single_jobs(app: OpenAPI, jobs: Jobs, asking: Asking) -> None:
         "/jobs/<job_id>", tags=[JOBS], responses=answers(404, 503, ok=schemas.JobAnswer), summary="One job", **GUARDED
     )
     def show(path: bodies.JobPath) -> Response:
+        """Returns a job: its question, its state and, once it is done, its result."""
         job = asking.existing(path.job_id)
         return success("job", reused=False, job=views.whole(job, jobs.position(job.id), "http"))
 
@@ -109,6 +114,7 @@ def _add_single_jobs(app: OpenAPI, jobs: Jobs, asking: Asking) -> None:
         **GUARDED,
     )
     def cancel(path: bodies.JobPath) -> Response:
+        """Cancels a job that waits or runs; answers once it has ended. A job that had ended stays as it is."""
         job = asking.cancelled(asking.existing(path.job_id))
         return success("job", reused=False, job=views.whole(job, None, "http"))
 
@@ -124,6 +130,7 @@ def _add_report(app: OpenAPI, asking: Asking) -> None:
         **GUARDED,
     )
     def report(path: bodies.JobPath, query: bodies.ReportQuery) -> Response:
+        """Sends the result as one file that needs no network; a download, so that it never runs on this site."""
         job = asking.existing(path.job_id)
         result = _part(job, query.part)
         named = f"memorymark-{job.id}.html"  # a download, so that the page never runs on this origin
@@ -143,6 +150,7 @@ def _add_events(app: OpenAPI, jobs: Jobs, asking: Asking, streams: EventStreams)
         **GUARDED,
     )
     def events(path: bodies.JobPath, query: bodies.EventsQuery) -> Response:
+        """Streams the events as they happen, or lists those so far to a client that accepts only JSON."""
         job = asking.existing(path.job_id)
         after = max(query.after, _last_event_id())
         if request.accept_mimetypes.best_match([STREAM, "application/json"]) == "application/json":

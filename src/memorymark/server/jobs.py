@@ -26,6 +26,7 @@ from memorymark.history.job import OTHER_VERSION
 from memorymark.history.recording import RecordingFacts
 from memorymark.messages import Message
 from memorymark.question.question import Question
+from memorymark.question.target import AUTO
 from memorymark.server.history_watch import HistoryWatch
 from memorymark.server.lane import CANCELLED, SHUTDOWN, UNREADABLE, Lane, cancelled, interrupted
 from memorymark.server.live_job import LiveJob, Place, ended, with_result
@@ -332,7 +333,7 @@ class Jobs:
                 code="no_device",
                 field="device",
                 given=asked,
-                allowed=["auto", *here],
+                allowed=[AUTO, *here],
                 proposals=meant("device", here),
             )
 

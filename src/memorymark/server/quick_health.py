@@ -15,7 +15,7 @@ from memorymark.server.logs import log_call
 from memorymark.server.metrics import Metrics
 from memorymark.server.security import mark, refusal
 from memorymark.server.settings import Settings
-from memorymark.server.wsgi import Answer
+from memorymark.server.wsgi import CompleteResponse
 
 PATH = "/health"
 # How many hosts and origins to cache the checks of.
@@ -30,7 +30,7 @@ class QuickHealth:
         self._is_welcome = lru_cache(KEPT)(self._find_if_welcome)
         self._marks = lru_cache(KEPT)(self._find_marks)
 
-    def __call__(self, scope: dict[str, Any]) -> Answer | None:
+    def __call__(self, scope: dict[str, Any]) -> CompleteResponse | None:
         """Returns what the app would answer, or ``None`` to leave the call to the app."""
         if scope["raw_path"] != PATH.encode() or scope["method"] != "GET" or scope["query_string"]:
             return None
@@ -46,7 +46,7 @@ class QuickHealth:
         self._metrics.count("health", 200, seconds)
         log_call("GET", PATH, 200, seconds)
         length = (b"content-length", str(len(body)).encode())
-        return Answer(200, [length, *self._marks(sent.get(b"origin"))], body)
+        return CompleteResponse(200, [length, *self._marks(sent.get(b"origin"))], body)
 
     def _find_if_welcome(self, scheme: str, host: bytes) -> bool:
         named = get_host(scheme, host.decode("latin-1"))

@@ -125,7 +125,8 @@ class Settings:
         if self.replay is not None and self.database:
             raise UsageError(
                 Message(
-                    "what {serve.replay} plays is no answer of this machine and is not kept; drop {serve.database}."
+                    "{serve.replay} keeps no history, since the answers that it plays are not from this machine; "
+                    "drop {serve.database}."
                 ),
                 code="conflict",
                 field="database",

@@ -18,7 +18,7 @@ OF_THE_SENDING = (b"content-length", b"transfer-encoding")
 
 
 @dataclass(frozen=True)
-class Answer:
+class CompleteResponse:
     """An answer to send."""
 
     status: int
@@ -57,7 +57,7 @@ def environ_of(scope: Mapping[str, Any], body: bytes, announced_bytes: int | Non
     return environ
 
 
-def answer_of(app: WSGIApplication, environ: dict[str, Any]) -> Answer:
+def answer_of(app: WSGIApplication, environ: dict[str, Any]) -> CompleteResponse:
     """Returns the app's complete answer."""
     began: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -74,4 +74,4 @@ def answer_of(app: WSGIApplication, environ: dict[str, Any]) -> Answer:
             close()
     status, headers = began[-1]
     encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return Answer(int(status.split()[0]), encoded, body)
+    return CompleteResponse(int(status.split()[0]), encoded, body)

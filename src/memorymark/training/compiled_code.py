@@ -12,7 +12,7 @@ from typing import Any
 def refusing_compiled(refusal: Callable[[], Exception]) -> Iterator[None]:
     """Raises the refusal as soon as compiled code is called, which torch would otherwise run uncompiled in here.
 
-    Looks at nothing if nothing was compiled in this process.
+    Does nothing if nothing was compiled in this process.
     """
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     original = getattr(frames, "_callback_from_stance", None)  # what every call of compiled code begins with

@@ -1,8 +1,8 @@
 """Generation in a training loop: the cache of keys and values that the model keeps for the completions it writes.
 
 Trainers such as TRL's ``GRPOTrainer`` let the model generate a step's completions before it is trained on them. The
-cache is the memory that takes: all of it lives when the last token is written, and none when training begins. A step
-makes room for it and gives that back; no token is generated.
+memory that takes is the cache: it is complete when the last token is written, and gone when training begins. A step
+allocates that much and frees it again; no token is generated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Generation:
 def cache_of(model: nn.Module, tokens: int, device: torch.device) -> tuple[int, ...]:
     """Returns the bytes of each tensor that the model caches for one text of this length.
 
-    A forward pass tells: which layers attend to a window, and what stands for keys and values in others.
+    A forward pass shows them: some layers attend only to a window, and some cache other things than keys and values.
     """
     text = torch.ones(1, tokens, dtype=torch.long, device=device)
     is_training = model.training
@@ -58,5 +58,5 @@ def cache_of(model: nn.Module, tokens: int, device: torch.device) -> tuple[int, 
 
 
 def _last_logits(model: nn.Module) -> dict[str, Any]:
-    """Returns the argument that keeps a model from computing logits of all places."""
+    """Returns the argument that keeps a model from computing logits of all positions."""
     return {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}

@@ -16,7 +16,7 @@ from memorymark.training.offloading import HostLink, OffloadedActivations
 
 
 class CountedLink(HostLink):
-    """Counts the host memory that copies take, and takes no more than there is."""
+    """Counts the host memory that copies take, and refuses more than there is."""
 
     def __init__(self, meter: HostMeter) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class StandInLink(CountedLink):
     """Makes the same copies on the device itself, at once."""
 
     def __init__(self, meter: HostMeter) -> None:
-        self._sending, self._meter = deque(), meter  # and no stream
+        self._sending, self._meter = deque(), meter  # copies are made at once, so there is no stream
 
     def to_host(self, tensor: Tensor) -> tuple[Tensor, Any]:
         """Returns the copy."""

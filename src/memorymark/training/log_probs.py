@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Parts of a text whose temporaries live at the same time; in the forward pass they are never the peak.
+# A text is computed in this many parts, so that the forward pass's temporaries are never the peak.
 PARTS = 8
 
 

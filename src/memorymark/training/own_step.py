@@ -12,12 +12,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from memorymark.devices.allocations import Phase
 from memorymark.errors import UsageError
-from memorymark.messages import Message, Option
+from memorymark.messages import Message, OptionName
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 
 OnPhase = Callable[[Phase], None]
-# What such a step does, or leaves out, by itself.
+# The options that such a step decides itself.
 DECIDED_BY_STEP = (
     "precision",
     "accumulation_steps",
@@ -38,7 +38,7 @@ def require_undecided(recipe: Recipe) -> None:
         given = getattr(recipe, name)
         if given != getattr(usual, name):
             raise UsageError(
-                Message("step= decides about {option} itself; leave that out.", option=Option(name)),
+                Message("step= decides about {option} itself; leave that out.", option=OptionName(name)),
                 code="conflict",
                 field=name,
                 given=given,

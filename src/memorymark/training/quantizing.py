@@ -17,7 +17,7 @@ from memorymark.training.weights import cast_weights
 # The heads of classifiers: new for every task, so they are trained in full and not quantized.
 HEADS = ("score", "classifier")
 # LLM.int8 copies each column of an input that holds an outlier. Trained models have a handful of these. With random
-# weights so have most columns of what a gated layer makes, unless the weights are smaller than usual.
+# weights, most columns of a gated layer's output hold one, unless the weights are smaller than usual.
 QUIET = 0.25
 
 

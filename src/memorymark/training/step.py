@@ -201,7 +201,7 @@ class TrainingStep:
 
     @contextmanager
     def _seeing_outputs(self) -> Iterator[None]:
-        """Keeps what the model returns if the recipe's loop does, and tells who asked."""
+        """Keeps what the model returns if the recipe's loop does, and reports it to the listener."""
         told, keeps = self._on_outputs, self.recipe.keep_outputs
         if told is None and not keeps:
             yield
@@ -211,7 +211,7 @@ class TrainingStep:
             if told is not None:
                 told(outputs)
             if keeps:
-                self._outputs = outputs  # only now are those of the pass before dropped
+                self._outputs = outputs  # only now are the previous pass's outputs dropped
 
         handle = self._forward.register_forward_hook(see)
         try:

@@ -18,20 +18,15 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 def kept_dtype(recipe: Recipe, quantization: Quantization | None) -> torch.dtype | None:
     """Returns the type in which weights are loaded, or ``None`` to leave them as the model makes them.
 
-    Frozen weights need no precision for their updates, so with bf16 or fp16 they are loaded in that type, which halves
-    them. Quantized ones are computed in it.
+    What is not quantized in a quantized model is kept in the type that it computes in.
     """
-    if recipe.weights in DTYPES:
-        return DTYPES[recipe.weights]
-    if quantization is not None or (recipe.lora and recipe.half_precision):
-        return DTYPES[recipe.precision]
-    return None
+    return DTYPES[recipe.precision] if quantization is not None else DTYPES.get(recipe.kept_weights(""))
 
 
 def quantization_for(workload: Workload, recipe: Recipe) -> Quantization | None:
     """Returns how weights are quantized, as the recipe or else the workload says."""
     own = workload.quantization
-    if own is not None and recipe.weights in ("auto", own.weights):
+    if own is not None and recipe.kept_weights(own.weights) == own.weights:
         return own
     return Quantization(recipe.weights) if recipe.weights in QUANTIZED else None  # type: ignore[arg-type]
 

@@ -12,32 +12,32 @@ CHANNELS, LEAST_SIDE = {1, 3, 4}, 8
 LEAST_SAMPLES = (3, 1)
 
 
-class BatchSize(NamedTuple):
+class SeenBatch(NamedTuple):
     """The leading dimension of a batch's first tensor, or the number of samples in a list, and their elements."""
 
     samples: int
     elements: int
 
 
-def size_of(batch: Any) -> BatchSize | None:
+def size_of(batch: Any) -> SeenBatch | None:
     """Returns the size of a batch: a tensor, a list of samples, or tensors inside dicts, tuples and objects."""
     return next(_sizes(batch, 0), None) or _length(batch)
 
 
-def size_of_arguments(arguments: Sequence[Any]) -> BatchSize | None:
+def size_of_arguments(arguments: Sequence[Any]) -> SeenBatch | None:
     """Returns the batch size in a module's arguments, which are not samples but may include a list of samples."""
     found = (size for argument in arguments for size in _sizes(argument, 1))
     return next(found, None) or next(filter(None, map(_length, arguments)), None)
 
 
-def _length(batch: Any) -> BatchSize | None:
-    return BatchSize(len(batch), len(batch)) if isinstance(batch, (list, tuple)) and batch else None
+def _length(batch: Any) -> SeenBatch | None:
+    return SeenBatch(len(batch), len(batch)) if isinstance(batch, (list, tuple)) and batch else None
 
 
-def _sizes(value: Any, depth: int) -> Iterator[BatchSize]:
+def _sizes(value: Any, depth: int) -> Iterator[SeenBatch]:
     if _is_tensor(value):
         if len(value.shape) > 0:
-            yield BatchSize(int(value.shape[0]), int(value.numel()))
+            yield SeenBatch(int(value.shape[0]), int(value.numel()))
         return
     if depth == MAX_DEPTH or isinstance(value, (str, bytes, int, float, bool, type(None))):
         return
@@ -45,7 +45,7 @@ def _sizes(value: Any, depth: int) -> Iterator[BatchSize]:
         inside: Any = value.values()
     elif isinstance(value, (list, tuple)):
         if _are_samples(value, depth):
-            yield BatchSize(len(value), sum(int(sample.numel()) for sample in value))
+            yield SeenBatch(len(value), sum(int(sample.numel()) for sample in value))
             return
         if len(value) > 8 and depth == 0 and isinstance(value, list):
             return  # uncollated samples: their number is the size

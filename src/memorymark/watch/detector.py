@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from memorymark.watch.batches import BatchSize, size_of, size_of_arguments
+from memorymark.watch.batches import SeenBatch, size_of, size_of_arguments
 from memorymark.watch.gpu_meter import WARM_UP_STEPS, GpuMeter, open_gpu_of
 from memorymark.watch.kept_outputs import KeptOutputs
 from memorymark.watch.modules import (
@@ -247,7 +247,7 @@ class Detector:
         """Tells whether a call belongs to the training, not to an evaluation or a thread that prepares batches."""
         return torch.is_grad_enabled() and threading.get_ident() == self._thread
 
-    def _take(self, size: BatchSize | None, *, first: bool) -> None:
+    def _take(self, size: SeenBatch | None, *, first: bool) -> None:
         if size is None:
             return
         self._step.samples += size.samples

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from memorymark.watch.batches import BatchSize
+from memorymark.watch.batches import SeenBatch
 from memorymark.watch.feeds import Feeds
 from memorymark.watch.modules import any_trains
 from memorymark.watch.statistics import StepSums, count_up
@@ -34,10 +34,10 @@ class StepSoFar:
     forwards: Counter[int] = field(default_factory=Counter)
     waiting_seconds: float = 0.0
     between_seconds: float = 0.0
-    foreign: list[BatchSize] = field(default_factory=list)
+    foreign: list[SeenBatch] = field(default_factory=list)
     is_disturbed: bool = False
 
-    def keep_foreign(self, size: BatchSize | None) -> None:
+    def keep_foreign(self, size: SeenBatch | None) -> None:
         """Keeps the size of a batch that may turn out to be the training's."""
         if size is not None and len(self.foreign) < MOST_MICRO_BATCHES:
             self.foreign.append(size)
@@ -61,7 +61,7 @@ class Phase:
         self.feeds = Feeds()
         self.trains_in_eval_mode = False
         self.most_elements = 0
-        self._last_size: BatchSize | None = None
+        self._last_size: SeenBatch | None = None
         self._sizes: Counter[int] = Counter()
         self._sums: dict[int, StepSums] = {}
         self._silent_steps = 0
@@ -97,7 +97,7 @@ class Phase:
         modules = list(self.modules)
         return bool(modules) and not self.trains_in_eval_mode and not any_trains(modules)
 
-    def see_size(self, size: BatchSize) -> None:
+    def see_size(self, size: SeenBatch) -> None:
         """A batch of this size goes into the step."""
         self._last_size = size
         self.most_elements = max(self.most_elements, size.elements)

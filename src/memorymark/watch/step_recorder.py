@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from memorymark.devices.allocations import Owner, Phase, Trace
-from memorymark.watch.batches import BatchSize
+from memorymark.watch.batches import SeenBatch
 from memorymark.watch.modules import optimizer_state, parameters_of
 from memorymark.watch.recording import StepRecording
 
@@ -32,7 +32,7 @@ class StepRecorder:
     def __init__(self, gpu: GpuWatch) -> None:
         self.recording: StepRecording | None = None
         self._gpu = gpu
-        self._size = BatchSize(0, 0)
+        self._size = SeenBatch(0, 0)
         self._recorded_elements = 0
         self._recordings = self._abandoned = 0
         self._owners: dict[int, Owner] = {}
@@ -45,7 +45,7 @@ class StepRecorder:
         return self._gpu.recording or (self._recordings < MAX_RECORDINGS and steps <= LAST_RECORDED_STEP)
 
     def step_begins(
-        self, size: BatchSize, steps: int, optimizers: Iterable[torch.optim.Optimizer], autocast: str | None
+        self, size: SeenBatch, steps: int, optimizers: Iterable[torch.optim.Optimizer], autocast: str | None
     ) -> None:
         """Ends or begins a recording at the first batch of a step; ``autocast`` is the type that fp32 is cast to."""
         if steps < RECORD_AFTER_STEPS:

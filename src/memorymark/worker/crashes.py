@@ -22,7 +22,7 @@ def blamed(crash: Exception, asked: Request) -> UsageError | None:
 
     The culprit is a requested image size, or a config from outside the catalog. Returns ``None`` if neither was given.
     """
-    if "CUDA" in str(crash):
+    if "CUDA" in str(crash):  # not every torch, nor every library of CUDA, raises a type of its own
         return None
     said, side = first_line(crash).rstrip("."), asked.image_size
     if side is not None and isinstance(crash, OF_A_WRONG_SIZE):

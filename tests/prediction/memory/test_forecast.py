@@ -3,7 +3,7 @@ import pytest
 from memorymark.devices.allocations import Trace
 from memorymark.devices.segments import Segment
 from memorymark.prediction.memory.forecast import forecast_maximum
-from memorymark.prediction.memory.growing_step import Recording
+from memorymark.prediction.memory.growing_step import RecordedStep
 from memorymark.units import GIB, MIB
 from support.histories import CAP_BYTES, TRUE_MAXIMA, histories, last_steps, resting_segments, searches
 
@@ -52,7 +52,7 @@ def in_one_stretch(segments, *, small):
 def step(batch_size, *sizes):
     """A step that asks for blocks of these sizes, then frees them."""
     events = list(enumerate(sizes))
-    return Recording(batch_size, Trace(events=events + [(key, -size) for key, size in events]))
+    return RecordedStep(batch_size, Trace(events=events + [(key, -size) for key, size in events]))
 
 
 @pytest.mark.parametrize("capacity_mib", [100, 1000, 1001])
@@ -65,7 +65,7 @@ def test_one_growing_block_fills_what_the_weights_leave(capacity_mib):
 
 def test_gradients_that_make_the_peak_of_small_batches_do_not_hide_what_grows():
     smaller, larger = (
-        Recording(
+        RecordedStep(
             batch_size, Trace(events=[(0, batch_size * MIB), (0, -batch_size * MIB), (1, 50 * MIB), (1, -50 * MIB)])
         )
         for batch_size in (2, 4)
@@ -92,6 +92,6 @@ def test_large_temporaries_count_however_they_are_nested():
     def nested(batch_size):
         sizes = {"weights": 10 * MIB, "outer": batch_size * 100 * MIB, "inner": batch_size * 50 * MIB}
         events = [*sizes.items(), *((name, -size) for name, size in reversed(sizes.items()))]
-        return Recording(batch_size, Trace(events=events))
+        return RecordedStep(batch_size, Trace(events=events))
 
     assert forecast_maximum(nested(2), nested(4), [], 10 * GIB) == (10 * GIB // MIB - 20) // 150

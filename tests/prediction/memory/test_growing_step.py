@@ -1,7 +1,7 @@
 import pytest
 
 from memorymark.devices.allocations import Trace
-from memorymark.prediction.memory.growing_step import Recording, growing_step
+from memorymark.prediction.memory.growing_step import RecordedStep, growing_step
 from memorymark.units import MIB
 
 
@@ -15,7 +15,7 @@ def step(batch_size, *actions, **facts):
         else:
             events.append((action, -held.pop(action)))
     events += [(name, -size) for name, size in held.items()]
-    return Recording(batch_size, Trace(events=events), **facts)
+    return RecordedStep(batch_size, Trace(events=events), **facts)
 
 
 def requests(smaller, larger, batch_size):

@@ -106,7 +106,7 @@ function NothingToChange({ advice }: { advice: Advice }) {
   );
 }
 
-/** Changes, and why each is no advice. */
+/** The changes that were rejected, and why. */
 function Reasons({ title, reasons }: { title: string; reasons: [string, string][] }) {
   return (
     <Card title={title}>

@@ -95,7 +95,7 @@ function TodayRow({ job, advice }: { job: Job; advice: Advice }) {
 }
 
 interface RowProps {
-  /** Nothing where there is nothing to gain over. */
+  /** Empty if there is no training of today to compare with. */
   gain: ReactNode;
   words: ReactNode;
   batch: string;

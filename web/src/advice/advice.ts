@@ -17,7 +17,7 @@ export function todayTrial({ today }: Advice): Trial | null {
   return today.measured ?? today.predicted;
 }
 
-/** The gain as it was predicted, of an option that ran. */
+/** The predicted gain of an option that ran. */
 export function predictedBeside(option: AdviceOption): number | null {
   return option.measured === null ? null : option.predicted_gain;
 }

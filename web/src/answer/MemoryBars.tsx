@@ -70,7 +70,7 @@ function UseBar({ analysis, trial, name, look }: UseBarProps) {
   );
 }
 
-/** Today's batch, of which there is no number. */
+/** Today's batch without a bar, because it does not fit or was not tried. */
 function NoBar({ batch, isTooLarge }: { batch: number; isTooLarge: boolean }) {
   const why = isTooLarge ? "Does not fit" : "Not tried";
   return (

@@ -41,7 +41,7 @@ export function memoryWords(analysis: Analysis): string {
     : `Memory in use on the GPU at the peak of a step, out of ${total}.`;
 }
 
-/** The range that the true speedup should lie in; null where it is not known, or known to the digit. */
+/** The range that the true speedup should lie in; null if it is unknown or exact. */
 export function speedupRange({ speedup_interval: range }: Pick<Analysis, "speedup_interval">): [number, number] | null {
   return !range || range[1] - range[0] < 0.01 ? null : range;
 }
@@ -85,7 +85,7 @@ export function priceWords({ price }: Analysis): string | null {
   return `$${price.usd_per_hour}/h (${[price.provider, price.note, price.as_of].filter(Boolean).join(", ")})`;
 }
 
-/** What the loop is that keeps the model's outputs, or that drops them, unlike the analysed one. */
+/** Describes the other loop: one that keeps the model's outputs if the analysed one drops them, and the reverse. */
 export function otherLoopWords(other: NonNullable<Analysis["other_loop"]>): string {
   return other.keeps_outputs
     ? "In a loop with outputs = model(**batch)"

@@ -2,7 +2,7 @@
 import type { Analysis } from "../api/types";
 import { isFaster } from "./analysis";
 
-/** The price where none is known, until somebody puts one in. */
+/** The price to begin with if none is known. */
 export const NO_PRICE = 0;
 
 export interface CostInput {

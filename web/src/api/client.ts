@@ -40,7 +40,7 @@ type Content<Path extends keyof paths> = paths[Path]["get"] extends {
   : never;
 type JobAnswer = { reused: boolean; job: Job };
 
-/** What a call answered; throws what it means if that is no. */
+/** The answer of a call; throws the error if it was refused. */
 export async function answered<T>(call: Promise<{ data?: unknown; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await call;
   if (!response.ok) throw refusal(response, error);

@@ -2,7 +2,7 @@
 import { askForToken } from "./token";
 import type { ErrorKind, Fault } from "./types";
 
-/** The service answered, and the answer is no. */
+/** The service refused. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody answered. */
+/** There was no answer. */
 export class UnreachableError extends Error {
   constructor(readonly timedOut: boolean) {
     super(timedOut ? "The server did not answer in time." : "The server cannot be reached.");

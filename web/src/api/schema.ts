@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The dashboard, or facts about the service */
+        /**
+         * The dashboard, or facts about the service
+         * @description Sends browsers the dashboard, and programs facts about the service.
+         */
         get: operations["front_page__get"];
         put?: never;
         post?: never;
@@ -28,7 +31,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The health of the service */
+        /**
+         * The health of the service
+         * @description Answers at once, however busy the service is: it asks neither the history nor a worker.
+         */
         get: operations["health_health_get"];
         put?: never;
         post?: never;
@@ -45,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics for Prometheus */
+        /**
+         * Metrics for Prometheus
+         * @description Counts calls, jobs and failures, and says how long they took.
+         */
         get: operations["read_metrics_metrics_get"];
         put?: never;
         post?: never;
@@ -62,7 +71,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The models */
+        /**
+         * The models
+         * @description Lists the models known by name, and the tasks they can be trained for.
+         */
         get: operations["models_models_get"];
         put?: never;
         post?: never;
@@ -79,7 +91,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The GPUs */
+        /**
+         * The GPUs
+         * @description Lists the GPUs known by name with their memory and prices, and says which are in the server.
+         */
         get: operations["gpus_gpus_get"];
         put?: never;
         post?: never;
@@ -96,7 +111,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The options */
+        /**
+         * The options
+         * @description Lists all options of a question, so that a program can build its form from them.
+         */
         get: operations["options_options_get"];
         put?: never;
         post?: never;
@@ -115,7 +133,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Analyze a training and wait for the answer */
+        /**
+         * Analyze a training and wait for the answer
+         * @description Answers with the largest batch, the one worth using and what it saves; the question waits its turn.
+         */
         post: operations["analyze_analyze_post"];
         delete?: never;
         options?: never;
@@ -132,7 +153,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Find what to change about a training and wait for the advice */
+        /**
+         * Find what to change about a training and wait for the advice
+         * @description Answers with ways to train, ranked by gain; waits as POST /analyze does.
+         */
         post: operations["advise_advise_post"];
         delete?: never;
         options?: never;
@@ -147,10 +171,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Past jobs */
+        /**
+         * Past jobs
+         * @description Lists jobs without their results, the latest first.
+         */
         get: operations["list_jobs_jobs_get"];
         put?: never;
-        /** Ask for an analysis, or advice, without waiting */
+        /**
+         * Ask for an analysis, or advice, without waiting
+         * @description Queues a question of any kind; answers with the new job, or an earlier one that has the answer.
+         */
         post: operations["submit_jobs_post"];
         delete?: never;
         options?: never;
@@ -165,11 +195,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One job */
+        /**
+         * One job
+         * @description Returns a job: its question, its state and, once it is done, its result.
+         */
         get: operations["show_jobs__job_id__get"];
         put?: never;
         post?: never;
-        /** Cancel a job */
+        /**
+         * Cancel a job
+         * @description Cancels a job that waits or runs; answers once it has ended. A job that had ended stays as it is.
+         */
         delete: operations["cancel_jobs__job_id__delete"];
         options?: never;
         head?: never;
@@ -183,7 +219,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The result of a job as an HTML page to keep or send */
+        /**
+         * The result of a job as an HTML page to keep or send
+         * @description Sends the result as one file that needs no network; a download, so that it never runs on this site.
+         */
         get: operations["report_jobs__job_id__report_get"];
         put?: never;
         post?: never;
@@ -200,7 +239,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The events of a job, as they happen */
+        /**
+         * The events of a job, as they happen
+         * @description Streams the events as they happen, or lists those so far to a client that accepts only JSON.
+         */
         get: operations["events_jobs__job_id__events_get"];
         put?: never;
         post?: never;
@@ -221,75 +263,123 @@ export interface components {
         Info: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "service";
-            /** Name */
+            /**
+             * Name
+             * @description MemoryMark.
+             */
             name: string;
-            /** Version */
+            /**
+             * Version
+             * @description Its version.
+             */
             version: string;
-            /** Description */
+            /**
+             * Description
+             * @description What it does, in a sentence.
+             */
             description: string;
-            /** Documentation */
+            /**
+             * Documentation
+             * @description Where its documentation is.
+             */
             documentation: string;
-            /** Openapi */
+            /**
+             * Openapi
+             * @description Where this document is.
+             */
             openapi: string;
-            /** Endpoints */
+            /**
+             * Endpoints
+             * @description The calls that it answers.
+             */
             endpoints: string[];
         };
         /**
          * Error
-         * @description An error; ``kind`` and ``job_id`` are those of the failed job, if there is one.
+         * @description An error.
          */
         Error: {
-            /** Error */
+            /**
+             * Error
+             * @description One sentence that says what to do.
+             */
             error: string;
             /**
              * Code
+             * @description The same for programs.
              * @enum {string}
              */
             code: "failed" | "usage" | "not_allowed" | "too_large_for_worker" | "does_not_fit" | "launch_limit" | "worker" | "worker_lost" | "cannot_predict" | "history" | "unwritable" | "queue_full" | "stopped" | "server" | "internal" | "unknown_model" | "unknown_gpu" | "unknown_option" | "unknown_choice" | "unknown_job" | "missing" | "wrong_type" | "out_of_range" | "malformed" | "conflict" | "not_applicable" | "no_device" | "not_installed" | "not_readable" | "not_writable" | "bad_config" | "bad_workload" | "unauthorized" | "not_found" | "cancelled" | "interrupted" | "time_limit";
-            /** Field */
+            /**
+             * Field
+             * @description The field of the body at fault; null if none is.
+             */
             field: string | null;
-            /** Given */
+            /**
+             * Given
+             * @description That field's value.
+             */
             given: unknown;
-            /** Allowed */
+            /**
+             * Allowed
+             * @description What it may be: choices, or bounds; null if there is no simple rule.
+             */
             allowed: unknown[] | {
                 [key: string]: unknown;
             } | null;
-            /** Suggestions */
+            /**
+             * Suggestions
+             * @description Changes that may help, the best first. If a training does not fit, they were checked to fit, and null means that
+             *     none was searched for.
+             */
             suggestions: (components["schemas"]["Suggestion"] | components["schemas"]["Proposal"])[] | null;
+            /** @description The sentence as data. */
             message: components["schemas"]["MessageView"];
+            /** @description A part of it that helps to correct a name, as data; null if there is none. */
             hint: components["schemas"]["MessageView"] | null;
             /**
              * Shortfall Bytes
+             * @description How much memory is missing if a training does not fit; null if unknown.
              * @default null
              */
             shortfall_bytes: number | null;
             /**
              * Status
+             * @description The call failed.
              * @constant
              */
             status: "error";
             /**
              * Kind
+             * @description The kind of failure of a job; null if there is no job.
              * @default null
              */
             kind: ("usage" | "does_not_fit" | "cannot_predict" | "worker" | "time_limit" | "stopped" | "internal") | null;
             /**
              * Job Id
+             * @description The failed job; null if there is none.
              * @default null
              */
             job_id: string | null;
         };
         /**
          * MessageView
-         * @description A template with placeholders for options, and its values, for clients that have other names for options.
+         * @description A sentence for clients that have other names for options.
          */
         MessageView: {
-            /** Template */
+            /**
+             * Template
+             * @description The sentence, with placeholders for options and values.
+             */
             template: string;
-            /** Values */
+            /**
+             * Values
+             * @description The values by the names of their placeholders.
+             */
             values: {
                 [key: string]: unknown;
             };
@@ -297,14 +387,17 @@ export interface components {
         /**
          * Proposal
          * @description A change to the question.
-         *
-         *     ``label`` describes the change in a few words, for a button. ``change`` maps options, by their Python names, to
-         *     their new values; ``None`` removes an option.
          */
         Proposal: {
-            /** Label */
+            /**
+             * Label
+             * @description The change in a few words, for a button.
+             */
             label: string;
-            /** Change */
+            /**
+             * Change
+             * @description Options to their new values, by their names in Python; null removes an option.
+             */
             change: {
                 [key: string]: unknown;
             };
@@ -312,80 +405,116 @@ export interface components {
         /**
          * Suggestion
          * @description A change that makes the training fit, checked by prediction.
-         *
-         *     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
-         *     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-         *     of the GPU's ``total_bytes``.
          */
         Suggestion: {
             /**
              * Label
+             * @description The change in a few words, for a button.
              * @default
              */
             label: string;
-            /** Change */
+            /**
+             * Change
+             * @description Options to their new values, by their names in Python; null removes an option.
+             */
             change: {
                 [key: string]: unknown;
             };
             /**
              * Recipe
+             * @description The change of the recipe in words; empty if it stays the same.
              * @default
              */
             recipe: string;
             /**
              * Gpu Name
+             * @description The other GPU; empty if it stays the same.
              * @default
              */
             gpu_name: string;
             /**
              * Without Cap
+             * @description Whether it drops the caller's memory limit.
              * @default false
              */
             without_cap: boolean;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch predicted to train.
+             */
             max_batch_size: number;
-            /** Device Bytes */
+            /**
+             * Device Bytes
+             * @description What that batch takes of the GPU.
+             */
             device_bytes: number;
-            /** Total Bytes */
+            /**
+             * Total Bytes
+             * @description The GPU's memory.
+             */
             total_bytes: number;
         };
         /**
          * Health
-         * @description The health of the service. ``degraded`` means that it answers, but has the ``problem`` given.
-         *
-         *     ``recording`` is what the service plays if all it answers was recorded, else ``null``.
+         * @description The health of the service.
          */
         Health: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "health";
             /**
              * Status
+             * @description ``degraded`` means that it answers, but has a problem.
              * @enum {string}
              */
             status: "healthy" | "degraded";
-            /** Problem */
+            /**
+             * Problem
+             * @description The problem in a sentence; null if there is none.
+             */
             problem: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description The version of MemoryMark.
+             */
             version: string;
-            /** Gpu Available */
+            /**
+             * Gpu Available
+             * @description Whether torch can use a GPU here.
+             */
             gpu_available: boolean;
-            /** Gpu Name */
+            /**
+             * Gpu Name
+             * @description The first GPU; null if there is none.
+             */
             gpu_name: string | null;
-            /** Gpu Memory Total Gb */
+            /**
+             * Gpu Memory Total Gb
+             * @description Its memory in GiB; null if there is none.
+             */
             gpu_memory_total_gb: number | null;
             /**
              * Device
+             * @description What torch can use.
              * @enum {string}
              */
             device: "cuda" | "mps" | "cpu";
+            /** @description What the service plays if all it answers was recorded; null if it works itself. */
             recording: components["schemas"]["RecordingFacts"] | null;
-            /** Timestamp */
+            /**
+             * Timestamp
+             * @description When this was written.
+             */
             timestamp: string;
+            /** @description The jobs that wait and run. */
             queue: components["schemas"]["Queue"];
-            /** Workers */
+            /**
+             * Workers
+             * @description The workers.
+             */
             workers: components["schemas"]["WorkerView"][];
         };
         /**
@@ -393,17 +522,35 @@ export interface components {
          * @description A host, its processors and its GPUs.
          */
         Machine: {
-            /** Host */
+            /**
+             * Host
+             * @description Its name on the network; empty in recordings.
+             */
             host: string;
-            /** System */
+            /**
+             * System
+             * @description Its operating system and architecture.
+             */
             system: string;
-            /** Python */
+            /**
+             * Python
+             * @description The version of Python.
+             */
             python: string;
-            /** Processors */
+            /**
+             * Processors
+             * @description How many processors it has.
+             */
             processors: number;
-            /** Gpus */
+            /**
+             * Gpus
+             * @description The names of its GPUs.
+             */
             gpus: string[];
-            /** Driver */
+            /**
+             * Driver
+             * @description The version of the GPUs' driver; null if there is none.
+             */
             driver: string | null;
         };
         /**
@@ -411,60 +558,104 @@ export interface components {
          * @description How many jobs wait and run.
          */
         Queue: {
-            /** Waiting */
+            /**
+             * Waiting
+             * @description Jobs that wait.
+             */
             waiting: number;
-            /** Running */
+            /**
+             * Running
+             * @description Jobs that run.
+             */
             running: number;
-            /** Limit */
+            /**
+             * Limit
+             * @description The most jobs that may wait.
+             */
             limit: number;
         };
         /**
          * RecordingFacts
          * @description What a recording is of, where and when it was made.
-         *
-         *     ``options`` are the fields of a POST /jobs body that plays it. ``gpu_name`` and ``source`` are ``null`` for a
-         *     comparison of all GPUs, and for a job that failed.
          */
         RecordingFacts: {
-            /** Model Name */
+            /**
+             * Model Name
+             * @description The model.
+             */
             model_name: string;
-            /** Gpu Name */
+            /**
+             * Gpu Name
+             * @description The GPU; null for a comparison of all GPUs, and for a job that failed.
+             */
             gpu_name: string | null;
-            /** Source */
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted; null likewise.
+             */
             source: ("measured" | "predicted") | null;
-            /** Recorded At */
+            /**
+             * Recorded At
+             * @description When the job ended.
+             */
             recorded_at: string;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description How long the job took.
+             */
             seconds: number;
-            /** Note */
+            /**
+             * Note
+             * @description What else a viewer must know.
+             */
             note: string;
+            /** @description The machine that answered, without the name of the host. */
             machine: components["schemas"]["Machine"];
-            /** Versions */
+            /**
+             * Versions
+             * @description The versions of the libraries that answered.
+             */
             versions: {
                 [key: string]: string;
             };
-            /** Options */
+            /**
+             * Options
+             * @description The fields of a POST /jobs body that plays it.
+             */
             options: {
                 [key: string]: unknown;
             };
         };
         /**
          * WorkerView
-         * @description One worker process, its device and its state.
+         * @description One worker process.
          */
         WorkerView: {
-            /** Name */
+            /**
+             * Name
+             * @description The name of its lane.
+             */
             name: string;
-            /** Device */
+            /**
+             * Device
+             * @description What it works on: a device, or ``prediction``.
+             */
             device: string;
             /**
              * State
+             * @description What it does; ``starting`` means that the next process gets ready.
              * @enum {string}
              */
             state: "idle" | "busy" | "starting" | "failed";
-            /** Pid */
+            /**
+             * Pid
+             * @description Its process id; null while there is no process.
+             */
             pid: number | null;
-            /** Job */
+            /**
+             * Job
+             * @description The job it works on; null if there is none.
+             */
             job: string | null;
         };
         /**
@@ -474,19 +665,24 @@ export interface components {
         ModelsAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "models";
-            /** Models */
+            /**
+             * Models
+             * @description The models, in the order of listings.
+             */
             models: components["schemas"]["ModelEntry"][];
-            /** Tasks */
+            /**
+             * Tasks
+             * @description The tasks.
+             */
             tasks: components["schemas"]["Task"][];
         };
         /**
          * ModelEntry
          * @description One model: the facts of its config, and the shape of the sample it is trained on by default.
-         *
-         *     ``sample_size`` is in the task's first unit: tokens, pixels per side, or seconds.
          */
         ModelEntry: {
             /**
@@ -495,23 +691,50 @@ export interface components {
              * @enum {string}
              */
             sample_unit: "tokens" | "pixels" | "seconds";
-            /** Id */
+            /**
+             * Id
+             * @description What it is called in questions.
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description Its name for people.
+             */
             name: string;
-            /** Description */
+            /**
+             * Description
+             * @description What it is, in a few words.
+             */
             description: string;
-            /** Type */
+            /**
+             * Type
+             * @description The group it is listed in.
+             */
             type: string;
-            /** Huggingface Id */
+            /**
+             * Huggingface Id
+             * @description Its id on Hugging Face, by which it is found too.
+             */
             huggingface_id: string;
-            /** Parameters */
+            /**
+             * Parameters
+             * @description How many parameters it has.
+             */
             parameters: number;
-            /** Task */
+            /**
+             * Task
+             * @description The id of the task it is trained for by default.
+             */
             task: string;
-            /** Sample Size */
+            /**
+             * Sample Size
+             * @description The default size of a sample in ``sample_unit``: tokens, pixels of a side, or seconds.
+             */
             sample_size: number;
-            /** Max Sample Size */
+            /**
+             * Max Sample Size
+             * @description The largest size of a sample in that unit.
+             */
             max_sample_size: number;
         };
         /**
@@ -520,7 +743,7 @@ export interface components {
          *
          *     ``units`` are the units of a sample, the most important first. ``size`` is the default size in that unit, and
          *     ``small_size`` the default for a stand-in. A sample has ``sequences`` of that size: two if it is a pair of texts, of
-         *     which one is preferred. ``trainer`` is the TRL trainer whose step it is, if it is one's.
+         *     which one is preferred. ``trainer`` is the TRL trainer that takes the step; empty if none does.
          */
         Task: {
             /**
@@ -534,9 +757,15 @@ export interface components {
              * @description The default size of a sample, if the model has none.
              */
             sample_size: number;
-            /** Id */
+            /**
+             * Id
+             * @description What it is called in questions.
+             */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description Its name for people.
+             */
             title: string;
         };
         /**
@@ -546,15 +775,19 @@ export interface components {
         GpusAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "gpus";
-            /** Gpus */
+            /**
+             * Gpus
+             * @description The GPUs.
+             */
             gpus: components["schemas"]["ListedGpu"][];
         };
         /**
          * ListedGpu
-         * @description A GPU of the catalog; ``here`` says that the answering machine has one.
+         * @description A GPU of the catalog.
          */
         ListedGpu: {
             /**
@@ -564,29 +797,61 @@ export interface components {
             memory_bytes: number;
             /** @description The price for computing savings: the cheapest provider's latest, so that savings are not overstated. */
             price: components["schemas"]["Price"] | null;
-            /** Id */
+            /**
+             * Id
+             * @description What it is called in questions.
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description What the driver calls it.
+             */
             name: string;
-            /** Compute Capability */
+            /**
+             * Compute Capability
+             * @description CUDA compute capability, such as ``8.6``.
+             */
             compute_capability: string;
-            /** Prices */
+            /**
+             * Prices
+             * @description Its prices, the oldest first.
+             */
             prices: components["schemas"]["Price"][];
-            /** Here */
+            /**
+             * Here
+             * @description Whether the machine that answers has one.
+             */
             here: boolean;
+            /**
+             * Default
+             * @description Whether predictions are for this GPU if the machine that answers has none and the question names none.
+             */
+            default: boolean;
         };
         /**
          * Price
-         * @description The price of one GPU for an hour, with its provider and date.
+         * @description The price of one GPU for an hour.
          */
         Price: {
-            /** Usd Per Hour */
+            /**
+             * Usd Per Hour
+             * @description US dollars.
+             */
             usd_per_hour: number;
-            /** Provider */
+            /**
+             * Provider
+             * @description Who charges it; ``as given`` if the caller named the price.
+             */
             provider: string;
-            /** As Of */
+            /**
+             * As Of
+             * @description Its date, as in 2026-08-03; null if it has none.
+             */
             as_of: string | null;
-            /** Note */
+            /**
+             * Note
+             * @description What else there is to know, such as the provider's name of the machine.
+             */
             note: string;
         };
         /**
@@ -596,102 +861,162 @@ export interface components {
         OptionsAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "options";
-            /** Options */
+            /**
+             * Options
+             * @description The options.
+             */
             options: components["schemas"]["OptionView"][];
         };
         /**
          * OptionView
          * @description One option of a question, as a field of the bodies of POST /analyze, /advise and /jobs.
-         *
-         *     ``title`` is its label in a form, ``labels`` those of its choices. A value is at least ``minimum`` and at most
-         *     ``maximum``, more than ``above`` and less than ``below``. ``sample_units`` are the units of the samples that it
-         *     applies to, ``needs`` the values of other options that it requires; ``measured_only`` says that it cannot be
-         *     predicted. ``rare`` options are seldom set.
          */
         OptionView: {
-            /** Name */
+            /**
+             * Name
+             * @description Its name in a body.
+             */
             name: string;
             /**
              * Group
+             * @description The section of a form that it belongs to.
              * @enum {string}
              */
             group: "model" | "sample" | "recipe" | "target" | "question" | "usage" | "run";
             /**
              * Type
+             * @description The type of its value; ``counts`` is a list of whole numbers.
              * @enum {string}
              */
             type: "flag" | "choice" | "count" | "number" | "text" | "counts" | "document";
-            /** Default */
+            /**
+             * Default
+             * @description Its value if it is left out.
+             */
             default: unknown;
-            /** Is Optional */
+            /**
+             * Is Optional
+             * @description Whether it may be null.
+             */
             is_optional: boolean;
-            /** Choices */
+            /**
+             * Choices
+             * @description The values of a ``choice``; null for other types.
+             */
             choices: string[] | null;
-            /** Labels */
+            /**
+             * Labels
+             * @description The choices' names for people, by value.
+             */
             labels: {
                 [key: string]: string;
             };
-            /** Minimum */
+            /**
+             * Minimum
+             * @description The least value.
+             */
             minimum: number | null;
-            /** Above */
+            /**
+             * Above
+             * @description What a value must be more than.
+             */
             above: number | null;
-            /** Maximum */
+            /**
+             * Maximum
+             * @description The largest value.
+             */
             maximum: number | null;
-            /** Below */
+            /**
+             * Below
+             * @description What a value must be less than.
+             */
             below: number | null;
-            /** Title */
+            /**
+             * Longest
+             * @description The most characters of a text, entries of a list, or bytes of a document.
+             */
+            longest: number | null;
+            /**
+             * Title
+             * @description Its label in a form.
+             */
             title: string;
-            /** Help */
+            /**
+             * Help
+             * @description What it does, in a sentence.
+             */
             help: string;
-            /** Unit */
+            /**
+             * Unit
+             * @description The unit of its value; empty if it has none.
+             */
             unit: string;
-            /** Sample Units */
+            /**
+             * Sample Units
+             * @description The units of the samples that it applies to; null for all.
+             */
             sample_units: string[] | null;
-            /** Needs */
+            /**
+             * Needs
+             * @description The values of other options that it requires; null if it always applies.
+             */
             needs: {
                 [key: string]: string[];
             } | null;
-            /** Measured Only */
+            /**
+             * Measured Only
+             * @description Whether it cannot be predicted.
+             */
             measured_only: boolean;
-            /** Rare */
+            /**
+             * Rare
+             * @description Whether it is seldom set, and comes last in a form.
+             */
             rare: boolean;
-            /** Flag */
+            /**
+             * Flag
+             * @description Its flag on the command line.
+             */
             flag: string;
         };
         /**
          * AnalyzeAnswer
-         * @description The answer of POST /analyze; ``origin`` is that of its job.
+         * @description The answer of POST /analyze.
          */
         AnalyzeAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "answer";
             /**
              * Status
+             * @description The call succeeded.
              * @constant
              */
             status: "success";
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that answered.
+             */
             job_id: string;
             /**
              * Origin
+             * @description Where that job comes from.
              * @enum {string}
              */
             origin: "http" | "cli" | "recording";
+            /** @description The analysis. */
             data: components["schemas"]["Analysis"];
         };
         /**
          * Analysis
          * @description What today's batch wastes, the largest batch that trains, the one worth using, and what it saves.
-         *
-         *     ``trials`` are all that ran, in order; the last one at a size counts.
-         *     ``seconds`` is the wall time by stage. ``other_loop`` is set if keeping or dropping the model's outputs changes the
-         *     largest batch by more than 2 %, ``packing`` if samples are packed.
          *
          *     In the document, ``*_gb`` are GiB (2^30 bytes). ``*_waste_*`` is the part of ``gpu_total_gb`` that the GPU does not
          *     hold at the peak; ``optimal_memory_gb``, ``current_memory_gb`` and the memory of ``results`` count only what tensors
@@ -699,7 +1024,7 @@ export interface components {
          */
         Analysis: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description What this document is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             kind: "analysis";
@@ -912,25 +1237,51 @@ export interface components {
              * @description The batch sizes that were tried, smallest first.
              */
             results: components["schemas"]["ResultRow"][];
+            /** @description The request as given. */
             request: components["schemas"]["Request"];
+            /** @description The device and the model behind the answer. */
             info: components["schemas"]["ProbeInfo"];
-            /** Trials */
+            /**
+             * Trials
+             * @description All trials in the order they ran; the last one at a size counts.
+             */
             trials: components["schemas"]["Trial"][];
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains.
+             */
             max_batch_size: number;
-            /** Current Batch Size */
+            /**
+             * Current Batch Size
+             * @description Today's batch.
+             */
             current_batch_size: number;
-            /** Margin */
+            /**
+             * Margin
+             * @description The fraction of the memory to leave free.
+             */
             margin: number;
+            /** @description How much is trained. */
             usage: components["schemas"]["Usage"];
+            /** @description The price of an hour on this GPU; null if it is unknown. */
             price: components["schemas"]["Price"] | null;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description The wall time by stage.
+             */
             seconds: {
                 [key: string]: number;
             };
-            /** @default null */
+            /**
+             * @description The same training with its loop written the other way: one that keeps the model's outputs, or drops them. Null if
+             *     that changes the largest batch by 2 % or less.
+             * @default null
+             */
             other_loop: components["schemas"]["OtherLoop"] | null;
-            /** @default null */
+            /**
+             * @description What packing gains; null if samples are not packed.
+             * @default null
+             */
             packing: components["schemas"]["Packing"] | null;
         };
         /**
@@ -938,26 +1289,51 @@ export interface components {
          * @description What the device held when the step was at its peak. The parts add up to the trial's ``device_bytes``.
          */
         Breakdown: {
-            /** Weights Bytes */
+            /**
+             * Weights Bytes
+             * @description Parameters and buffers.
+             */
             weights_bytes: number;
-            /** Gradients Bytes */
+            /**
+             * Gradients Bytes
+             * @description Gradients of parameters that are alive at the peak.
+             */
             gradients_bytes: number;
-            /** Optimizer State Bytes */
+            /**
+             * Optimizer State Bytes
+             * @description The optimizer's tensors on the device.
+             */
             optimizer_state_bytes: number;
             /**
              * Kv Cache Bytes
+             * @description Keys and values of completions that are being generated, if the peak is then.
              * @default 0
              */
             kv_cache_bytes: number;
-            /** Activations Bytes */
+            /**
+             * Activations Bytes
+             * @description What the forward pass made and kept for the backward pass, the batch itself included.
+             */
             activations_bytes: number;
-            /** Temporaries Bytes */
+            /**
+             * Temporaries Bytes
+             * @description Everything else that is allocated: intermediate results, workspaces, rounding.
+             */
             temporaries_bytes: number;
-            /** Allocator Slack Bytes */
+            /**
+             * Allocator Slack Bytes
+             * @description Peak reserved less peak allocated.
+             */
             allocator_slack_bytes: number;
-            /** Context Bytes */
+            /**
+             * Context Bytes
+             * @description Memory outside the allocator that belongs to no other process.
+             */
             context_bytes: number;
-            /** Other Processes Bytes */
+            /**
+             * Other Processes Bytes
+             * @description What the GPU held before this process started CUDA.
+             */
             other_processes_bytes: number;
         };
         /**
@@ -970,51 +1346,68 @@ export interface components {
          *     loaded from ``MODEL``, a name on Hugging Face or a folder, in place of ``model``.
          */
         Code: {
-            /** Pytorch */
+            /**
+             * Pytorch
+             * @description Plain PyTorch.
+             */
             pytorch: string;
-            /** Transformers */
+            /**
+             * Transformers
+             * @description transformers' Trainer.
+             */
             transformers: string;
-            /** Lightning */
+            /**
+             * Lightning
+             * @description Lightning.
+             */
             lightning: string;
         };
         /**
          * Failure
-         * @description Why a batch size does not train: ``memory`` ran out, or a kernel reached a launch ``limit``.
-         *
-         *     ``requested_bytes`` and ``free_bytes`` are those of the allocation that failed, or of the whole step if it is known
-         *     to need more memory than there is.
+         * @description Why a batch size does not train.
          */
         Failure: {
             /**
              * Kind
+             * @description Whether ``memory`` ran out, or a kernel reached a launch ``limit``.
              * @enum {string}
              */
             kind: "memory" | "limit";
-            /** Message */
+            /**
+             * Message
+             * @description The reason in a sentence.
+             */
             message: string;
-            /** Requested Bytes */
+            /**
+             * Requested Bytes
+             * @description What the allocation that failed asked for, or what the step needs if it is known to need more than there is.
+             */
             requested_bytes: number | null;
-            /** Free Bytes */
+            /**
+             * Free Bytes
+             * @description What was free then, or what is available to the step.
+             */
             free_bytes: number | null;
         };
         /**
          * OtherLoop
          * @description The largest batch of a loop that keeps the model's outputs through the backward pass, or that drops them.
-         *
-         *     0 means that not even one sample fits.
          */
         OtherLoop: {
-            /** Keeps Outputs */
+            /**
+             * Keeps Outputs
+             * @description Whether that loop keeps the outputs.
+             */
             keeps_outputs: boolean;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains with it; 0 if not even one sample fits.
+             */
             max_batch_size: number;
         };
         /**
          * Packing
          * @description A training on packed rows, beside the same with one sample in each row, as long as the row.
-         *
-         *     ``longest_max_batch_size`` is the largest batch of such rows, 0 if none fits; ``longest`` is the trial at the batch
-         *     that is recommended for typical rows, of which a step takes ``typical_seconds``.
          */
         Packing: {
             /**
@@ -1027,125 +1420,154 @@ export interface components {
              * @description Throughput in tokens of samples, over that with each sample padded to a whole row; null if not timed.
              */
             gain: number | null;
-            /** Mean Tokens */
+            /**
+             * Mean Tokens
+             * @description The mean length of the samples in a row.
+             */
             mean_tokens: number;
-            /** Row Tokens */
+            /**
+             * Row Tokens
+             * @description The length of a row.
+             */
             row_tokens: number;
-            /** Longest Max Batch Size */
+            /**
+             * Longest Max Batch Size
+             * @description The largest batch of rows with one sample each; 0 if none fits.
+             */
             longest_max_batch_size: number;
+            /** @description The trial of such rows at the batch that is recommended for typical rows. */
             longest: components["schemas"]["Trial"];
-            /** Typical Seconds */
+            /**
+             * Typical Seconds
+             * @description Seconds of a step of typical rows at that batch; null if it was not timed.
+             */
             typical_seconds: number | null;
         };
         /**
          * ProbeInfo
          * @description The device behind a probe, and the model on it.
-         *
-         *     ``capacity_bytes`` is the most the allocator can hold.
-         *     ``trainable_parameters`` are those of ``parameters`` that are not frozen; ``None`` in older documents.
-         *     ``gpu_id`` is the device's id in the catalog, ``None`` if it is not there.
-         *     ``sample`` is the shape of one sample in words, for people; ``sample_sizes`` are its sizes by unit (``tokens``,
-         *     ``pixels``, ``seconds``) if callers can choose them, and ``sequences`` how many of that size it has: two if it is a
-         *     pair of texts. ``mean_tokens`` is the mean length of samples that are packed into rows of that size, 0 if they are
-         *     not. ``trainer`` is the trainer of TRL whose step it is, if it is one's; ``reference_bytes`` is the size
-         *     of the frozen copy that the model is compared with, which is part of the weights. ``completions`` is how many
-         *     completions of a prompt a model generates before it is trained on them, 0 if it generates none, and
-         *     ``completion_tokens`` the length of one; ``kv_cache_bytes`` is what generation keeps for one of them and its prompt.
-         *     ``language_model`` says that a
-         *     model that writes text is fine-tuned; ``vocabulary`` is the number of logits of a token if its loss can be computed
-         *     in chunks, and 0 otherwise. ``convolves_images`` says that the model applies 2-D convolutions to images, which
-         *     channels_last is for. ``small`` says that the model is a stand-in.
-         *     ``weights_dtype`` is the type of most of the model's weights: ``fp32``, ``bf16``.
-         *     ``experts`` is how many experts a layer routes tokens to, 0 if the model is no mixture of experts; ``experts_dtype``
-         *     is the type of their weights, which bitsandbytes does not quantize. ``routing_matters`` says that the predicted
-         *     memory depends on which experts get how many tokens.
-         *     ``optimizer`` is the name of the workload's own optimizer, if it has one; ``optimizer_is_sgd`` says that it is SGD.
-         *     ``paged_state_bytes`` is the optimizer's state in paged memory, outside torch's allocator.
-         *     ``seconds`` is how long the probe took to get ready, by stage. ``unknown_operations`` are operations of a predicted
-         *     step that were never measured, ``unchecked_options`` options of it whose prediction no GPU has confirmed.
-         *     ``untimed_operations`` and ``untimed_options`` are those of which only the memory was measured.
          */
         ProbeInfo: {
-            /** Device Kind */
+            /**
+             * Device Kind
+             * @description The kind of device: ``cuda``, ``mps`` or ``cpu``.
+             */
             device_kind: string;
-            /** Device Name */
+            /**
+             * Device Name
+             * @description The device's name.
+             */
             device_name: string;
             /**
              * Gpu Id
+             * @description The device's id in the catalog; null if it is not there.
              * @default null
              */
             gpu_id: string | null;
-            /** Total Bytes */
+            /**
+             * Total Bytes
+             * @description The memory of the device.
+             */
             total_bytes: number;
-            /** Capacity Bytes */
+            /**
+             * Capacity Bytes
+             * @description The most that the allocator can hold.
+             */
             capacity_bytes: number;
-            /** Capped */
+            /**
+             * Capped
+             * @description Whether the caller limits the allocator.
+             */
             capped: boolean;
-            /** Parameters */
+            /**
+             * Parameters
+             * @description How many parameters the model has.
+             */
             parameters: number;
             /**
              * Trainable Parameters
+             * @description How many of them are not frozen; null in older documents.
              * @default null
              */
             trainable_parameters: number | null;
             /**
              * Source
+             * @description Whether the numbers are measured or predicted.
              * @enum {string}
              */
             source: "measured" | "predicted";
-            /** Unknown Operations */
+            /**
+             * Unknown Operations
+             * @description Operations of a predicted step that were never measured.
+             */
             unknown_operations: string[];
             /**
              * Unchecked Options
+             * @description Options of a predicted step whose prediction no GPU has confirmed.
              * @default []
              */
             unchecked_options: string[];
             /**
              * Untimed Operations
+             * @description Operations of a predicted step whose memory was measured, but not their time.
              * @default []
              */
             untimed_operations: string[];
             /**
              * Untimed Options
+             * @description Options of a predicted step whose memory was measured, but not their time.
              * @default []
              */
             untimed_options: string[];
             /**
              * Weights Dtype
+             * @description The type of most of the model's weights: ``fp32``, ``bf16``.
              * @default
              */
             weights_dtype: string;
             /**
              * Experts
+             * @description How many experts a layer routes tokens to; 0 if the model is no mixture of experts.
              * @default 0
              */
             experts: number;
             /**
              * Experts Dtype
+             * @description The type of the experts' weights, which bitsandbytes does not quantize.
              * @default
              */
             experts_dtype: string;
             /**
              * Routing Matters
+             * @description Whether the predicted memory depends on how many tokens each expert gets.
              * @default false
              */
             routing_matters: boolean;
-            /** Optimizer */
+            /**
+             * Optimizer
+             * @description The name of the workload's own optimizer; empty if it has none.
+             */
             optimizer: string;
             /**
              * Optimizer Is Sgd
+             * @description Whether that optimizer is SGD.
              * @default false
              */
             optimizer_is_sgd: boolean;
             /**
              * Paged State Bytes
+             * @description The optimizer's state in paged memory, outside torch's allocator.
              * @default 0
              */
             paged_state_bytes: number;
-            /** Sample */
+            /**
+             * Sample
+             * @description The shape of one sample in words.
+             */
             sample: string;
             /**
              * Sample Sizes
+             * @description The sizes of a sample by unit (``tokens``, ``pixels``, ``seconds``), if callers can choose them.
              * @default {}
              */
             sample_sizes: {
@@ -1153,61 +1575,80 @@ export interface components {
             };
             /**
              * Sequences
+             * @description How many sequences of that size a sample has: two if it is a pair of texts.
              * @default 1
              */
             sequences: number;
             /**
              * Mean Tokens
+             * @description The mean length of the samples that are packed into rows of that size; 0 if they are not packed.
              * @default 0
              */
             mean_tokens: number;
             /**
              * Trainer
+             * @description The trainer of TRL whose step this is, such as ``DPOTrainer``; empty for other steps.
              * @default
              */
             trainer: string;
             /**
              * Reference Bytes
+             * @description The frozen copy that the model is compared with, which counts as weights; 0 if there is none.
              * @default 0
              */
             reference_bytes: number;
             /**
              * Completions
+             * @description How many completions of a prompt the model generates before it is trained on them; 0 if none.
              * @default 0
              */
             completions: number;
             /**
              * Completion Tokens
+             * @description The tokens of one completion; 0 if none is generated.
              * @default 0
              */
             completion_tokens: number;
             /**
              * Kv Cache Bytes
+             * @description What generation keeps for one completion and its prompt; 0 if none is generated.
              * @default 0
              */
             kv_cache_bytes: number;
             /**
              * Language Model
+             * @description Whether a model that writes text is fine-tuned.
              * @default false
              */
             language_model: boolean;
             /**
              * Vocabulary
+             * @description The logits of a token if the loss can be computed in chunks, else 0.
              * @default 0
              */
             vocabulary: number;
             /**
              * Convolves Images
+             * @description Whether the model applies 2-D convolutions to images, so that channels_last can help.
              * @default false
              */
             convolves_images: boolean;
-            /** Small */
+            /**
+             * Small
+             * @description Whether the model is a stand-in for the real one.
+             */
             small: boolean;
-            /** Versions */
+            /**
+             * Versions
+             * @description The versions of the libraries behind the numbers.
+             */
             versions: {
                 [key: string]: string;
             };
-            /** Seconds */
+            /**
+             * Seconds
+             * @description How long the probe took to get ready, by stage.
+             */
             seconds: {
                 [key: string]: number;
             };
@@ -1222,110 +1663,130 @@ export interface components {
         Recipe: {
             /**
              * Precision
+             * @description Autocast precision.
              * @default fp32
              * @enum {string}
              */
             precision: "fp32" | "bf16" | "fp16";
             /**
              * Weights
+             * @description The type weights are kept in; auto: fp32 if they are trained, the autocast type if LoRA freezes them.
              * @default auto
              * @enum {string}
              */
             weights: "auto" | "fp32" | "bf16" | "fp16" | "int8" | "nf4";
             /**
              * Optimizer
+             * @description Optimizer.
              * @default adamw
              * @enum {string}
              */
             optimizer: "adamw" | "adam" | "sgd" | "adafactor" | "lion" | "muon" | "adamw8bit" | "paged-adamw8bit" | "none";
             /**
              * Fused
+             * @description Use the fused version of the optimizer: one kernel updates all weights.
              * @default false
              */
             fused: boolean;
             /**
              * Optimizer Variant
+             * @description Update weights together (foreach) or one by one (forloop); auto is torch's choice.
              * @default auto
              * @enum {string}
              */
             optimizer_variant: "auto" | "foreach" | "forloop";
             /**
              * Optimizer In Backward
+             * @description Update each parameter in the backward pass and free its gradient at once.
              * @default false
              */
             optimizer_in_backward: boolean;
             /**
              * Lora
+             * @description Train LoRA adapters of this rank; 0 trains the model itself.
              * @default 0
              */
             lora: number;
             /**
              * Lora Targets
+             * @description The layers that get adapters: all-linear, attention, or names as in peft, separated by commas.
              * @default all-linear
              */
             lora_targets: string;
             /**
              * Lora Variant
+             * @description The kind of adapter: plain LoRA, DoRA, or rank-stabilized LoRA.
              * @default lora
              * @enum {string}
              */
             lora_variant: "lora" | "dora" | "rslora";
             /**
              * Gradient Checkpointing
+             * @description Recompute activations in the backward pass: less memory, more time; selective: only the cheap ones.
              * @default none
              * @enum {string}
              */
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
             offload: "none" | "activations" | "optimizer";
             /**
              * Compile
+             * @description Run the model under torch.compile.
              * @default false
              */
             compile: boolean;
             /**
              * Attention
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
             attention: "auto" | "eager" | "sdpa" | "flash";
             /**
              * Tf32
+             * @description Use TF32 for fp32 matrix products.
              * @default false
              */
             tf32: boolean;
             /**
              * Channels Last
+             * @description Use the NHWC memory format, for image models.
              * @default false
              */
             channels_last: boolean;
             /**
              * Accumulation Steps
+             * @description Batches per optimizer step.
              * @default 1
              */
             accumulation_steps: number;
             /**
              * Train Mode
+             * @description Train with dropout on; ``false`` is evaluation mode.
              * @default true
              */
             train_mode: boolean;
             /**
              * Loss
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
             loss: "model" | "mean" | "chunked";
             /**
              * Keep Outputs
+             * @description Keep the model's outputs until the next forward pass, as `outputs = model(**batch)` in a loop does.
              * @default false
              */
             keep_outputs: boolean;
             /**
              * Allocator
+             * @description How torch's CUDA allocator works: expandable is PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
              * @default default
              * @enum {string}
              */
@@ -1346,11 +1807,13 @@ export interface components {
         Request: {
             /**
              * Model
+             * @description What to train: a name of the catalog, org/name on Hugging Face, a ./folder with a config.json, timm:NAME, or file.py:function.
              * @default
              */
             model: string;
             /**
              * Config
+             * @description The content of a model's config.json, at most 256 KiB.
              * @default null
              */
             config: {
@@ -1358,66 +1821,79 @@ export interface components {
             } | null;
             /**
              * Task
+             * @description What to train it for, such as causal-lm, sft, dpo or grpo; defaults to the model's usual task.
              * @default null
              */
             task: string | null;
             /**
              * Revision
+             * @description Branch, tag or commit of a Hugging Face model.
              * @default null
              */
             revision: string | null;
             /**
              * Trust Remote Code
+             * @description Run the code that comes with a Hugging Face model.
              * @default false
              */
             trust_remote_code: boolean;
             /**
              * Seq Len
+             * @description Tokens per sequence.
              * @default null
              */
             seq_len: number | null;
             /**
              * Image Size
+             * @description Height and width of an image, in pixels.
              * @default null
              */
             image_size: number | null;
             /**
              * Audio Seconds
+             * @description Length of a recording, in seconds.
              * @default null
              */
             audio_seconds: number | null;
             /**
              * Packed
+             * @description Fill rows of the sequence length with samples of varying length, which do not see each other.
              * @default false
              */
             packed: boolean;
             /**
              * Mean Tokens
+             * @description The mean length of the samples that are packed; defaults to a quarter of a row.
              * @default null
              */
             mean_tokens: number | null;
             /**
              * Completions
+             * @description The completions that GRPO generates for each prompt; defaults to 8.
              * @default null
              */
             completions: number | null;
             /**
              * Completion Tokens
+             * @description The tokens of a completion, part of the sequence length; defaults to half of it.
              * @default null
              */
             completion_tokens: number | null;
             /**
              * Reference
+             * @description The frozen model to compare with: kept beside the model, precomputed, or none; auto keeps one for DPO only.
              * @default auto
              * @enum {string}
              */
             reference: "auto" | "kept" | "precomputed" | "none";
             /**
              * Small
+             * @description Use a stand-in with a few layers, or the full model; defaults to the stand-in on the CPU.
              * @default null
              */
             small: boolean | null;
             /**
+             * @description How it is trained.
              * @default {
              *       "precision": "fp32",
              *       "weights": "auto",
@@ -1443,6 +1919,7 @@ export interface components {
              */
             recipe: components["schemas"]["Recipe"];
             /**
+             * @description Where it is trained.
              * @default {
              *       "device": "auto",
              *       "gpu": null,
@@ -1456,30 +1933,51 @@ export interface components {
          * @description One batch size in the published format; ``mb`` and ``gb`` are MiB and GiB.
          */
         ResultRow: {
-            /** Batch Size */
+            /**
+             * Batch Size
+             * @description The batch size.
+             */
             batch_size: number;
-            /** Memory Mb */
+            /**
+             * Memory Mb
+             * @description Peak allocated in MiB; null if it does not fit.
+             */
             memory_mb: number | null;
-            /** Memory Gb */
+            /**
+             * Memory Gb
+             * @description Peak allocated in GiB; null if it does not fit.
+             */
             memory_gb: number | null;
-            /** Success */
+            /**
+             * Success
+             * @description Whether it fits.
+             */
             success: boolean;
-            /** Error */
+            /**
+             * Error
+             * @description Why it does not fit; null if it does.
+             */
             error: string | null;
-            /** Samples Per Second */
+            /**
+             * Samples Per Second
+             * @description Throughput; null if it was not timed.
+             */
             samples_per_second: number | null;
             /**
              * Step Seconds
+             * @description Seconds of a step; null if it was not timed.
              * @default null
              */
             step_seconds: number | null;
             /**
              * Tokens Per Batch
+             * @description Tokens in one forward pass; null if the samples are not text.
              * @default null
              */
             tokens_per_batch: number | null;
             /**
              * Tokens Per Second
+             * @description Throughput in tokens; null if the samples are not text, or nothing was timed.
              * @default null
              */
             tokens_per_second: number | null;
@@ -1494,16 +1992,19 @@ export interface components {
         Target: {
             /**
              * Device
+             * @description Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one.
              * @default auto
              */
             device: string;
             /**
              * Gpu
+             * @description Predict for this GPU of the catalog.
              * @default null
              */
             gpu: string | null;
             /**
              * Memory Cap Bytes
+             * @description The most that the allocator may use; null for no limit.
              * @default null
              */
             memory_cap_bytes: number | null;
@@ -1513,20 +2014,12 @@ export interface components {
          * @description One trial of one batch size.
          *
          *     Peaks are also kept by phase, because at small batches the overall peak is the optimizer's and says nothing about
-         *     larger batches. ``between_peak_bytes`` are those of what a caller runs between steps, by name. ``resting_bytes`` is
-         *     what stays allocated between steps.
-         *     ``allocator_retries`` counts only retries after the first step, since these recur for the whole training.
-         *     ``intervals`` maps the names of predicted numbers to the intervals that should hold the true ones.
-         *     ``step_seconds`` of a predicted trial that does not fit is what the step would take with more memory.
-         *     ``peak_host_bytes`` is what offloaded tensors take in the host's memory at their peak, as torch rounds up pinned
-         *     ones: to a power of two.
-         *     ``tokens_per_sample`` is how many a sample of text has, ``None`` for other samples.
-         *     ``kv_cache_bytes`` is what generating the completions of a step keeps for all of their tokens, before training frees
-         *     it; 0 if a step generates nothing. ``generation_peak_bytes`` is the peak then.
+         *     larger batches.
          */
         Trial: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "trial";
@@ -1542,53 +2035,100 @@ export interface components {
              * @default null
              */
             tokens_per_second: number | null;
-            /** Batch Size */
+            /**
+             * Batch Size
+             * @description Samples in one forward pass.
+             */
             batch_size: number;
-            /** Fits */
+            /**
+             * Fits
+             * @description Whether all steps completed.
+             */
             fits: boolean;
             /**
              * Source
+             * @description Whether the numbers were measured or predicted.
              * @enum {string}
              */
             source: "measured" | "predicted";
-            /** Steps */
+            /**
+             * Steps
+             * @description Steps that completed, not counting timed ones.
+             */
             steps: number;
-            /** Peak Allocated Bytes */
+            /**
+             * Peak Allocated Bytes
+             * @description The most that tensors held at one moment.
+             */
             peak_allocated_bytes: number;
-            /** Peak Reserved Bytes */
+            /**
+             * Peak Reserved Bytes
+             * @description The most that the allocator had taken from the device, free blocks in its cache included.
+             */
             peak_reserved_bytes: number;
-            /** Forward Peak Bytes */
+            /**
+             * Forward Peak Bytes
+             * @description The peak of allocated bytes in the forward pass.
+             */
             forward_peak_bytes: number;
-            /** Backward Peak Bytes */
+            /**
+             * Backward Peak Bytes
+             * @description The peak of allocated bytes in the backward pass.
+             */
             backward_peak_bytes: number;
             /**
              * Optimizer Peak Bytes
+             * @description The peak of allocated bytes in the optimizer's step.
              * @default 0
              */
             optimizer_peak_bytes: number;
             /**
              * Between Peak Bytes
+             * @description The peaks of allocated bytes of what a caller runs between steps, by name.
              * @default {}
              */
             between_peak_bytes: {
                 [key: string]: number;
             };
-            /** Resting Bytes */
+            /**
+             * Resting Bytes
+             * @description What stays allocated between steps; for a failed trial, what it held when it failed.
+             */
             resting_bytes: number;
-            /** Device Bytes */
+            /**
+             * Device Bytes
+             * @description Peak reserved, and everything outside the allocator: the CUDA context and other processes.
+             */
             device_bytes: number;
-            /** Allocator Retries */
+            /**
+             * Allocator Retries
+             * @description How often the allocator freed its cache and tried again. Retries of the first step do not count, since only later
+             *     ones recur for the whole training.
+             */
             allocator_retries: number;
+            /** @description What the device held at the peak; null for quick and failed trials. */
             breakdown: components["schemas"]["Breakdown"] | null;
-            /** Samples Per Second */
+            /**
+             * Samples Per Second
+             * @description Throughput; null if the trial was not timed.
+             */
             samples_per_second: number | null;
-            /** Step Seconds */
+            /**
+             * Step Seconds
+             * @description Seconds of a step; null if it was not timed. If a predicted trial does not fit, what the step would take with
+             *     more memory.
+             */
             step_seconds: number | null;
-            /** Step Seconds Spread */
+            /**
+             * Step Seconds Spread
+             * @description The interquartile range of the timed steps over their median; null if predicted or not timed.
+             */
             step_seconds_spread: number | null;
+            /** @description Why it does not fit; null if it does. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Intervals
+             * @description The ranges that should contain the true numbers, by name; null if they were measured.
              * @default null
              */
             intervals: {
@@ -1599,21 +2139,26 @@ export interface components {
             } | null;
             /**
              * Peak Host Bytes
+             * @description What offloaded tensors take in the host's memory at their peak; torch rounds pinned ones up to a power of two.
              * @default 0
              */
             peak_host_bytes: number;
             /**
              * Tokens Per Sample
+             * @description Tokens of a sample of text; null for other samples.
              * @default null
              */
             tokens_per_sample: number | null;
             /**
              * Kv Cache Bytes
+             * @description What generating the completions of a step keeps for all of their tokens, before training frees it; 0 if a step
+             *     generates nothing.
              * @default 0
              */
             kv_cache_bytes: number;
             /**
              * Generation Peak Bytes
+             * @description The peak of allocated bytes while completions are generated; 0 if none are.
              * @default 0
              */
             generation_peak_bytes: number;
@@ -1627,45 +2172,57 @@ export interface components {
         Usage: {
             /**
              * Hours Per Run
+             * @description Hours that one run takes today.
              * @default 2
              */
             hours_per_run: number;
             /**
              * Runs Per Year
+             * @description Runs per person and year.
              * @default 100
              */
             runs_per_year: number;
             /**
              * People
+             * @description Number of people who train this much.
              * @default 1
              */
             people: number;
             /**
              * Samples
+             * @description Samples that a whole run trains on, all epochs together; shows its hours and its cost.
              * @default null
              */
             samples: number | null;
             /**
              * Tokens
+             * @description Tokens that a whole run trains on, all epochs together; shows its hours and its cost.
              * @default null
              */
             tokens: number | null;
         };
         /**
          * WholeRun
-         * @description A run from its first sample to its last: its hours and, if the price is known, its dollars.
-         *
-         *     ``hours_interval`` should hold the true hours; it is ``None`` if the speed was measured.
+         * @description A run from its first sample to its last.
          */
         WholeRun: {
-            /** Hours */
+            /**
+             * Hours
+             * @description How long it takes.
+             */
             hours: number;
-            /** Hours Interval */
+            /**
+             * Hours Interval
+             * @description The range that should contain the true hours; null if the speed was measured.
+             */
             hours_interval: [
                 number,
                 number
             ] | null;
-            /** Usd */
+            /**
+             * Usd
+             * @description What it costs; null if the price is unknown.
+             */
             usd: number | null;
         };
         /**
@@ -1840,7 +2397,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -1853,7 +2410,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -1884,7 +2441,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -1977,39 +2534,45 @@ export interface components {
         };
         /**
          * AdviseAnswer
-         * @description The answer of POST /advise; ``origin`` is that of its job.
+         * @description The answer of POST /advise.
          */
         AdviseAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "answer";
             /**
              * Status
+             * @description The call succeeded.
              * @constant
              */
             status: "success";
-            /** Job Id */
+            /**
+             * Job Id
+             * @description The job that answered.
+             */
             job_id: string;
             /**
              * Origin
+             * @description Where that job comes from.
              * @enum {string}
              */
             origin: "http" | "cli" | "recording";
+            /** @description The advice. */
             data: components["schemas"]["Advice"];
         };
         /**
          * Advice
          * @description What to change about a training, the best option first.
          *
-         *     ``request`` is today's training; ``predicted`` and ``measured`` are trials of it at today's batch, ``None`` if that
-         *     was not tried or does not fit. ``families`` are the ways to fine-tune a language model, empty for other models.
-         *     ``faults`` are changes that could not be tried; a second run may give other advice.
+         *     ``predicted`` and ``measured`` are trials of today's training at today's batch, ``None`` if that was not tried or
+         *     does not fit.
          */
         Advice: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description What this document is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             kind: "advice";
@@ -2118,22 +2681,39 @@ export interface components {
              * @default []
              */
             families: components["schemas"]["AdvisedFamily"][];
+            /** @description The request as given. */
             request: components["schemas"]["Request"];
+            /** @description The device and the model behind the answer. */
             info: components["schemas"]["ProbeInfo"];
-            /** Current Batch Size */
+            /**
+             * Current Batch Size
+             * @description Today's batch.
+             */
             current_batch_size: number;
-            /** Refused */
+            /**
+             * Refused
+             * @description Changes that were tried and rejected.
+             */
             refused: components["schemas"]["Refused"][];
             /**
              * Faults
+             * @description Changes that could not be tried because a worker was lost; a second run may give other advice.
              * @default []
              */
             faults: components["schemas"]["Fault"][];
-            /** Margin */
+            /**
+             * Margin
+             * @description The fraction of the memory to leave free.
+             */
             margin: number;
+            /** @description How much is trained. */
             usage: components["schemas"]["Usage"];
+            /** @description The price of an hour on this GPU; null if it is unknown. */
             price: components["schemas"]["Price"] | null;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description The wall time by stage.
+             */
             seconds: {
                 [key: string]: number;
             };
@@ -2152,12 +2732,19 @@ export interface components {
             title: string;
             /**
              * Id
+             * @description Which of them it is.
              * @enum {string}
              */
             id: "full" | "lora" | "qlora";
-            /** Longest Seq Len */
+            /**
+             * Longest Seq Len
+             * @description The longest sequence that is predicted to fit at batch 1 with the margin free; null if none was looked for.
+             */
             longest_seq_len: number | null;
-            /** Why Not */
+            /**
+             * Why Not
+             * @description Why no option was found; empty if one was.
+             */
             why_not: string;
         };
         /**
@@ -2260,23 +2847,45 @@ export interface components {
              * @description What tensors have allocated at the peak, in GiB.
              */
             memory_gb: number;
-            /** Changes */
+            /**
+             * Changes
+             * @description The ids of the changes.
+             */
             changes: string[];
+            /** @description The recipe with them. */
             recipe: components["schemas"]["Recipe"];
-            /** Batch Size */
+            /**
+             * Batch Size
+             * @description Samples in one forward pass.
+             */
             batch_size: number;
-            /** Accumulation Steps */
+            /**
+             * Accumulation Steps
+             * @description Batches per optimizer step.
+             */
             accumulation_steps: number;
-            /** Seq Len */
+            /**
+             * Seq Len
+             * @description The length that samples are cut to; null if they are not.
+             */
             seq_len: number | null;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains; null if only ``batch_size`` was tried.
+             */
             max_batch_size: number | null;
+            /** @description The predicted trial at ``batch_size``. */
             predicted: components["schemas"]["Trial"] | null;
+            /** @description The measured trial at ``batch_size``. */
             measured: components["schemas"]["Trial"] | null;
-            /** At Todays Batch */
+            /**
+             * At Todays Batch
+             * @description Samples per second at today's batch; null if unknown.
+             */
             at_todays_batch: number | null;
             /**
              * Slower
+             * @description The part of a step's predicted time that each change adds, by the change's id, where it is known.
              * @default {}
              */
             slower: {
@@ -2285,22 +2894,29 @@ export interface components {
         };
         /**
          * ChangeCost
-         * @description A change and its cost, in words; ``slower`` is the part of a step's time that it adds here, if that is known.
+         * @description A change and its cost, in words.
          */
         ChangeCost: {
-            /** Change */
+            /**
+             * Change
+             * @description The change in a few words.
+             */
             change: string;
-            /** Cost */
+            /**
+             * Cost
+             * @description What it costs.
+             */
             cost: string;
             /**
              * Slower
+             * @description The part of a step's time that it adds here; null if unknown.
              * @default null
              */
             slower: number | null;
         };
         /**
          * Fault
-         * @description Changes that could not be fully tried because a worker was lost, and the reason.
+         * @description Changes that could not be fully tried because a worker was lost.
          */
         Fault: {
             /**
@@ -2308,14 +2924,20 @@ export interface components {
              * @description The changes in a few words.
              */
             title: string;
-            /** Changes */
+            /**
+             * Changes
+             * @description The ids of the changes.
+             */
             changes: string[];
-            /** Reason */
+            /**
+             * Reason
+             * @description The reason in a sentence.
+             */
             reason: string;
         };
         /**
          * Refused
-         * @description Changes that were tried and rejected, and why; ``does_not_fit`` says that memory ran out.
+         * @description Changes that were tried and rejected.
          */
         Refused: {
             /**
@@ -2323,26 +2945,41 @@ export interface components {
              * @description The changes in a few words.
              */
             title: string;
-            /** Changes */
+            /**
+             * Changes
+             * @description The ids of the changes.
+             */
             changes: string[];
-            /** Why */
+            /**
+             * Why
+             * @description The reason in a sentence.
+             */
             why: string;
             /**
              * Does Not Fit
+             * @description Whether the reason is memory.
              * @default false
              */
             does_not_fit: boolean;
         };
         /**
          * Today
-         * @description Trials of today's training; ``null`` if it was not tried, or does not fit.
+         * @description Trials of today's training; null if it was not tried, or does not fit.
          */
         Today: {
+            /** @description The predicted trial. */
             predicted: components["schemas"]["Trial"] | null;
+            /** @description The measured trial. */
             measured: components["schemas"]["Trial"] | null;
-            /** Usd Per Million Samples */
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples; null without a price or a speed.
+             */
             usd_per_million_samples: number | null;
-            /** @default null */
+            /**
+             * @description The run that the question describes, trained as today; null if it describes none.
+             * @default null
+             */
             whole_run: components["schemas"]["WholeRun"] | null;
         };
         /**
@@ -2517,7 +3154,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -2530,7 +3167,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -2561,7 +3198,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -2660,30 +3297,36 @@ export interface components {
         };
         /**
          * JobAnswer
-         * @description The answer of calls about one job; ``reused`` says that an earlier job already had the answer.
+         * @description The answer of calls about one job.
          */
         JobAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "job";
             /**
              * Status
+             * @description The call succeeded.
              * @constant
              */
             status: "success";
-            /** Reused */
+            /**
+             * Reused
+             * @description Whether an earlier job already had the answer.
+             */
             reused: boolean;
+            /** @description The job. */
             job: components["schemas"]["JobView"];
         };
         /**
          * Comparison
-         * @description A training predicted for every GPU of the catalog; ``analyses`` omits GPUs on which it does not fit.
+         * @description A training predicted for every GPU of the catalog.
          */
         Comparison: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description What this document is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             kind: "comparison";
@@ -2733,8 +3376,12 @@ export interface components {
              * @default []
              */
             unpriced: string[];
+            /** @description The request as given. */
             request: components["schemas"]["Request"];
-            /** Analyses */
+            /**
+             * Analyses
+             * @description The analysis of each GPU on which the training fits, by the GPU's id.
+             */
             analyses: {
                 [key: string]: components["schemas"]["Analysis"];
             };
@@ -2763,18 +3410,8 @@ export interface components {
              */
             tokens_per_second: number | null;
             /**
-             * Gpu
-             * @description The GPU's id in the catalog.
-             */
-            gpu: string;
-            /**
-             * Gpu Name
-             * @description The GPU's name.
-             */
-            gpu_name: string;
-            /**
              * Fits
-             * @description Whether the training fits at all.
+             * @description Whether the training fits at all; if not, the numbers are null.
              */
             fits: boolean;
             /**
@@ -2784,7 +3421,7 @@ export interface components {
             max_batch_size: number | null;
             /**
              * Max Batch Interval
-             * @description The interval of the predicted maximum.
+             * @description The interval of the predicted maximum; null if it was measured.
              */
             max_batch_interval: [
                 number,
@@ -2792,7 +3429,7 @@ export interface components {
             ] | null;
             /**
              * Recommended Batch Size
-             * @description The batch worth using.
+             * @description The batch worth using; null if none keeps the margin.
              */
             recommended_batch_size: number | null;
             /**
@@ -2800,6 +3437,16 @@ export interface components {
              * @description Throughput at the batch worth using.
              */
             samples_per_second: number | null;
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog.
+             */
+            gpu: string;
+            /**
+             * Gpu Name
+             * @description The GPU's name.
+             */
+            gpu_name: string;
             /**
              * Samples Per Second Interval
              * @description The interval of the predicted throughput at that batch.
@@ -2827,37 +3474,65 @@ export interface components {
          * @description The numbers of a result that lists show; some are missing, depending on its kind and version.
          */
         Headline: {
-            /** Gpu Name */
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
             gpu_name: string | null;
-            /** Source */
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted.
+             */
             source: ("measured" | "predicted") | null;
-            /** Max Batch Size */
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains.
+             */
             max_batch_size: number | null;
-            /** Recommended Batch Size */
+            /**
+             * Recommended Batch Size
+             * @description The batch worth using.
+             */
             recommended_batch_size: number | null;
-            /** Recommended Recipe */
+            /**
+             * Recommended Recipe
+             * @description The recipe of the best option of an advice, in words.
+             */
             recommended_recipe: string | null;
-            /** Speedup */
+            /**
+             * Speedup
+             * @description Throughput as recommended over today's.
+             */
             speedup: number | null;
-            /** Cost Savings Annual */
+            /**
+             * Cost Savings Annual
+             * @description Dollars saved in a year.
+             */
             cost_savings_annual: number | null;
-            /** Fastest */
+            /**
+             * Fastest
+             * @description The id of the fastest GPU of a comparison; null if several may be.
+             */
             fastest: string | null;
-            /** Fastest Candidates */
+            /**
+             * Fastest Candidates
+             * @description The ids of the GPUs that may be the fastest.
+             */
             fastest_candidates: string[] | null;
-            /** Cheapest */
+            /**
+             * Cheapest
+             * @description The id of the cheapest GPU of a comparison; null if several may be.
+             */
             cheapest: string | null;
-            /** Cheapest Candidates */
+            /**
+             * Cheapest Candidates
+             * @description The ids of the GPUs that may be the cheapest.
+             */
             cheapest_candidates: string[] | null;
         };
         /**
          * JobView
-         * @description A complete job. ``position`` is its place in the queue while it waits.
-         *
-         *     ``options`` are the fields of a POST /jobs body that asks the same question, without defaults; ``null`` if another
-         *     version wrote the job and this one cannot read it.
-         *     ``suggestions`` are changes that were checked to fit if the training does not, the best first; an empty list means
-         *     that none was found, ``null`` that none was searched for. ``problem`` is the error, if there is no result.
+         * @description A complete job.
          */
         JobView: {
             /**
@@ -2882,60 +3557,102 @@ export interface components {
             finished_at: string | null;
             /** @description The numbers of its result. */
             headline: components["schemas"]["Headline"] | null;
-            /** Id */
+            /**
+             * Id
+             * @description 12 hexadecimal digits.
+             */
             id: string;
             /**
              * Origin
+             * @description Who asked: ``http``, the command line (``cli``), or nobody, because a ``recording`` is played.
              * @enum {string}
              */
             origin: "http" | "cli" | "recording";
             /**
              * State
+             * @description How far it is.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
-            /** Model Name */
+            /**
+             * Model Name
+             * @description The model as the caller named it.
+             */
             model_name: string;
             /**
              * Kind
+             * @description The kind of its result, even while it has none.
              * @enum {string}
              */
             kind: "analysis" | "comparison" | "sweep" | "advice";
-            /** Recipe Words */
+            /**
+             * Recipe Words
+             * @description The recipe in a few words.
+             */
             recipe_words: string;
-            /** Sample Words */
+            /**
+             * Sample Words
+             * @description The requested sizes of a sample in words; null for the model's default.
+             */
             sample_words: string | null;
-            /** Current Batch Size */
+            /**
+             * Current Batch Size
+             * @description Today's batch.
+             */
             current_batch_size: number;
-            /** Error */
+            /**
+             * Error
+             * @description Why there is no answer, in a sentence; null if there is one, or may still be.
+             */
             error: string | null;
-            /** Error Kind */
+            /**
+             * Error Kind
+             * @description The kind of failure; null if it has not failed.
+             */
             error_kind: ("usage" | "does_not_fit" | "cannot_predict" | "worker" | "time_limit" | "stopped" | "internal") | null;
             /**
              * Problem
+             * @description The error as data, as in the answer to a call that fails; null if there is none.
              * @default null
              */
             problem: {
                 [key: string]: unknown;
             } | null;
-            /** Position */
+            /**
+             * Position
+             * @description Its place in the queue; null if it is not waiting.
+             */
             position: number | null;
+            /** @description What was asked, with every default filled in. */
             question: components["schemas"]["Question"];
-            /** Options */
+            /**
+             * Options
+             * @description The fields of a POST /jobs body that asks the same question, without defaults; null if another version wrote the
+             *     job and this one cannot read it.
+             */
             options: {
                 [key: string]: unknown;
             } | null;
-            /** Versions */
+            /**
+             * Versions
+             * @description The versions of the libraries that answer it.
+             */
             versions: {
                 [key: string]: string;
             };
+            /** @description The machine that answers it. */
             machine: components["schemas"]["Machine"];
             /**
              * Suggestions
+             * @description Changes that were checked to fit if the training does not, the best first. An empty list means that none was
+             *     found, null that none was searched for.
              * @default null
              */
             suggestions: components["schemas"]["Suggestion"][] | null;
-            /** Result */
+            /**
+             * Result
+             * @description The answer; null if there is none.
+             */
             result: (components["schemas"]["Analysis"] | components["schemas"]["Comparison"] | components["schemas"]["Sweep"] | components["schemas"]["Advice"]) | null;
         };
         /**
@@ -2964,7 +3681,7 @@ export interface components {
             tokens_per_second: number | null;
             /**
              * Fits
-             * @description Whether the training fits at all.
+             * @description Whether the training fits at all; if not, the numbers are null.
              */
             fits: boolean;
             /**
@@ -2974,7 +3691,7 @@ export interface components {
             max_batch_size: number | null;
             /**
              * Max Batch Interval
-             * @description The interval of the predicted maximum.
+             * @description The interval of the predicted maximum; null if it was measured.
              */
             max_batch_interval: [
                 number,
@@ -3000,7 +3717,10 @@ export interface components {
              * @description The fraction of the throughput that the planned batch loses; ``None`` if unknown.
              */
             lost: number | null;
-            /** Seq Len */
+            /**
+             * Seq Len
+             * @description Its tokens.
+             */
             seq_len: number;
         };
         /**
@@ -3011,23 +3731,28 @@ export interface components {
          *     to change; ``try_compile`` allows advice to run torch.compile, which takes a minute or more.
          */
         Question: {
+            /** @description The training. */
             request: components["schemas"]["Request"];
             /**
              * Current Batch Size
+             * @description The batch size you train with today.
              * @default 16
              */
             current_batch_size: number;
             /**
              * Max Batch
+             * @description Do not try batch sizes above this one.
              * @default null
              */
             max_batch: number | null;
             /**
              * Margin
+             * @description Fraction of the memory to leave free.
              * @default 0.05
              */
             margin: number;
             /**
+             * @description How much is trained.
              * @default {
              *       "hours_per_run": 2,
              *       "runs_per_year": 100,
@@ -3039,40 +3764,45 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /**
              * Price Per Hour
+             * @description Dollars per GPU hour; defaults to the catalog's price.
              * @default null
              */
             price_per_hour: number | null;
             /**
              * All Gpus
+             * @description Predict for every GPU of the catalog, to find the fastest and the cheapest.
              * @default false
              */
             all_gpus: boolean;
             /**
              * Seq Lens
+             * @description Several sequence lengths; finds the largest batch of each.
              * @default []
              */
             seq_lens: number[];
             /**
              * Advise
+             * @description Ask what to change: recipes ranked by gain.
              * @default false
              */
             advise: boolean;
             /**
              * Try Compile
+             * @description With advice: on a GPU, also run torch.compile, which takes a minute or more.
              * @default true
              */
             try_compile: boolean;
         };
         /**
          * Sweep
-         * @description A training at several lengths, the shortest first; ``analyses`` omits lengths at which not even one sample fits.
+         * @description A training at several lengths, the shortest first.
          *
          *     The length to plan for is the longest that fits: its batch never runs out of memory on shorter samples. The numbers
          *     at the top of the document are those of that length.
          */
         Sweep: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description What this document is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             kind: "sweep";
@@ -3129,10 +3859,17 @@ export interface components {
              * @description Which length to plan for, and what that costs the shorter ones, in sentences.
              */
             advice: string[];
+            /** @description The request as given. */
             request: components["schemas"]["Request"];
-            /** Seq Lens */
+            /**
+             * Seq Lens
+             * @description The lengths in tokens, the shortest first.
+             */
             seq_lens: number[];
-            /** Analyses */
+            /**
+             * Analyses
+             * @description The analysis of each length at which at least one sample fits, by its tokens.
+             */
             analyses: {
                 [key: string]: components["schemas"]["Analysis"];
             };
@@ -3309,7 +4046,7 @@ export interface components {
             gradient_checkpointing: "none" | "full" | "selective";
             /**
              * Offload
-             * @description Keep activations in the host's memory, or update there, with the optimizer's state: less on the GPU, slower.
+             * @description Keep activations in the host's memory, or run the optimizer there: less memory on the GPU, slower steps.
              * @default none
              * @enum {string}
              */
@@ -3322,7 +4059,7 @@ export interface components {
             compile: boolean;
             /**
              * Attention
-             * @description How transformers computes attention; auto: as the model does, mostly SDPA; flash: by flash-attn.
+             * @description How transformers computes attention; auto is the model's default, mostly SDPA; flash is flash-attn.
              * @default auto
              * @enum {string}
              */
@@ -3353,7 +4090,7 @@ export interface components {
             eval_mode: boolean;
             /**
              * Loss
-             * @description The model's own loss; the mean of its logits; or its own in chunks, without ever holding all logits.
+             * @description The model's own loss, the mean of its logits, or its own in chunks, which never hold all logits at once.
              * @default model
              * @enum {string}
              */
@@ -3470,27 +4207,35 @@ export interface components {
         };
         /**
          * JobsAnswer
-         * @description Jobs, the latest first; pass ``next`` as ``before`` to get older ones.
+         * @description Jobs, the latest first.
          */
         JobsAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "jobs";
             /**
              * Status
+             * @description The call succeeded.
              * @constant
              */
             status: "success";
-            /** Jobs */
+            /**
+             * Jobs
+             * @description The jobs, without their results.
+             */
             jobs: components["schemas"]["ListedJob"][];
-            /** Next */
+            /**
+             * Next
+             * @description What to pass as ``before`` to get older ones; null at the end.
+             */
             next: string | null;
         };
         /**
          * ListedJob
-         * @description A job as lists show it. ``kind`` is the kind of its result, present or not; times are in ISO 8601, UTC.
+         * @description A job as lists show it; times are in ISO 8601, UTC.
          */
         ListedJob: {
             /**
@@ -3515,36 +4260,63 @@ export interface components {
             finished_at: string | null;
             /** @description The numbers of its result. */
             headline: components["schemas"]["Headline"] | null;
-            /** Id */
+            /**
+             * Id
+             * @description 12 hexadecimal digits.
+             */
             id: string;
             /**
              * Origin
+             * @description Who asked: ``http``, the command line (``cli``), or nobody, because a ``recording`` is played.
              * @enum {string}
              */
             origin: "http" | "cli" | "recording";
             /**
              * State
+             * @description How far it is.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
-            /** Model Name */
+            /**
+             * Model Name
+             * @description The model as the caller named it.
+             */
             model_name: string;
             /**
              * Kind
+             * @description The kind of its result, even while it has none.
              * @enum {string}
              */
             kind: "analysis" | "comparison" | "sweep" | "advice";
-            /** Recipe Words */
+            /**
+             * Recipe Words
+             * @description The recipe in a few words.
+             */
             recipe_words: string;
-            /** Sample Words */
+            /**
+             * Sample Words
+             * @description The requested sizes of a sample in words; null for the model's default.
+             */
             sample_words: string | null;
-            /** Current Batch Size */
+            /**
+             * Current Batch Size
+             * @description Today's batch.
+             */
             current_batch_size: number;
-            /** Error */
+            /**
+             * Error
+             * @description Why there is no answer, in a sentence; null if there is one, or may still be.
+             */
             error: string | null;
-            /** Error Kind */
+            /**
+             * Error Kind
+             * @description The kind of failure; null if it has not failed.
+             */
             error_kind: ("usage" | "does_not_fit" | "cannot_predict" | "worker" | "time_limit" | "stopped" | "internal") | null;
-            /** Problem */
+            /**
+             * Problem
+             * @description The error as data, as in the answer to a call that fails; null if there is none.
+             */
             problem: {
                 [key: string]: unknown;
             } | null;
@@ -3556,39 +4328,53 @@ export interface components {
         EventsAnswer: {
             /**
              * Kind
+             * @description What this document is.
              * @constant
              */
             kind: "events";
             /**
              * Status
+             * @description The call succeeded.
              * @constant
              */
             status: "success";
             /**
              * State
+             * @description How far the job is.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
-            /** Events */
+            /**
+             * Events
+             * @description The events, the earliest first.
+             */
             events: components["schemas"]["EventView"][];
         };
         /**
          * EventView
          * @description An event of a job.
-         *
-         *     ``event`` is ``state``, ``stage``, ``trial``, and last ``result``, whose data is the result, or ``error``.
          */
         EventView: {
-            /** Id */
+            /**
+             * Id
+             * @description Its number, larger than those of earlier events.
+             */
             id: number;
             /**
              * Event
+             * @description What happened; the last one is ``result`` or ``error``.
              * @enum {string}
              */
             event: "state" | "stage" | "trial" | "result" | "error";
-            /** At */
+            /**
+             * At
+             * @description When it happened.
+             */
             at: string;
-            /** Data */
+            /**
+             * Data
+             * @description The state, the stage or the trial, the result, or the error.
+             */
             data: {
                 [key: string]: unknown;
             };

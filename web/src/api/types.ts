@@ -31,7 +31,7 @@ export type SampleUnit = Model["sample_unit"];
 /** Values of options by name, as POST /jobs takes them; null leaves an option out. */
 export type Values = Record<string, unknown>;
 
-/** A change to a question that may help; of one that was checked, also how far it carries. */
+/** A change to a question that may help; one that was checked also gives its largest batch. */
 export type Suggestion = { label: string; change: Values } & Partial<
   Pick<Schemas["Suggestion"], "max_batch_size" | "device_bytes" | "total_bytes">
 >;

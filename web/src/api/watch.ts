@@ -72,7 +72,7 @@ async function stream(
         cache: "no-store",
         parseAs: "stream",
         signal,
-        // It lasts for as long as something is said.
+        // The connection lives as long as data arrives.
         fetch: (request) => fetch(request),
       }),
     );

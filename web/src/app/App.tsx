@@ -12,7 +12,7 @@ import { TokenDialog } from "./TokenDialog";
 import { UnknownPage } from "./UnknownPage";
 import { useHash, useRoute } from "../shared/use-route";
 
-// The form is there at once; what is shown of answers is loaded when the first one is.
+// The form is loaded at once; the views of answers are loaded with the first answer.
 const ComparePage = lazy(() => import("../compare/ComparePage").then((module) => ({ default: module.ComparePage })));
 const HistoryPage = lazy(() => import("../history/HistoryPage").then((module) => ({ default: module.HistoryPage })));
 const JobPage = lazy(() => import("../job/JobPage").then((module) => ({ default: module.JobPage })));

@@ -17,7 +17,7 @@ interface ChartFrameProps {
   children: ReactNode;
 }
 
-/** A chart with its legend above and its numbers as a table below, in a room that never changes. */
+/** A chart with its legend above and its numbers as a table below, in a space that never changes. */
 export function ChartFrame({ label, legend, isEmpty, emptyText, table, children }: ChartFrameProps) {
   const [hasTable, setHasTable] = useState(false);
   return (

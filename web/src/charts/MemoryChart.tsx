@@ -14,7 +14,7 @@ const REFUSED = { label: "Exceeds a launch limit", color: "#f5b83d" };
 
 interface MemoryChartProps {
   columns: readonly MemoryColumn[];
-  /** GiB that there are. */
+  /** The GiB available. */
   limit: number | null;
   /** While trials still arrive, the legend holds all that may come, so that nothing moves. */
   isGrowing?: boolean;

@@ -29,15 +29,15 @@ export interface MemoryColumn extends Partial<Record<PartName, number>> {
   batch: number;
   /** GiB of a trial whose parts are not known. */
   whole?: number;
-  /** GiB that it would take at the least, for want of which it failed. */
+  /** GiB that it would take at least, if it failed because there is less. */
   failed?: number;
-  /** GiB that were reached before a kernel could not be launched: memory is not what it lacks. */
+  /** GiB reached, if it failed because a kernel could not be launched and not for lack of memory. */
   refused?: number;
   /** GiB that are taken, all parts together. */
   total: number;
 }
 
-/** What the columns stand in: GiB of all there is, and whether that is a cap on what the allocator may take. */
+/** The memory available to the columns in GiB, and whether that is a cap on the allocator. */
 export interface Room {
   limit: number | null;
   capped: boolean;
@@ -45,7 +45,7 @@ export interface Room {
 
 /** What a cap does not count. */
 const OUTSIDE: readonly PartName[] = ["context_bytes", "other_processes_bytes"];
-/** A column that fails ends visibly above the limit, and by how much it misses it is told in numbers. */
+/** The column of a failed batch ends visibly above the limit; numbers say by how much it exceeds it. */
 const ABOVE = [1.04, 1.2] as const;
 
 /** The last trial of each batch size, smallest first; a timed one says more than a quick one. */
@@ -76,7 +76,7 @@ export function memoryColumns(trials: readonly Trial[], { limit, capped }: Room)
   });
 }
 
-/** What a trial that ran out of memory would take at the least: all there is, and what was missing. */
+/** What a trial that ran out of memory would take at least: all that is available, and what was missing. */
 function neededGib({ failure }: Trial, limit: number): number {
   const missing = Math.max((failure?.requested_bytes ?? 0) - (failure?.free_bytes ?? 0), 0);
   return limit + missing / GIB;
@@ -87,7 +87,7 @@ function shownHeight(needed: number, limit: number | null): number {
   return limit === null ? needed : Math.min(Math.max(needed, ABOVE[0] * limit), ABOVE[1] * limit);
 }
 
-/** The parts of a column on top of each other, in GiB from the bottom; parts of nothing are left out. */
+/** The parts of a column on top of each other, in GiB from the bottom; empty parts are left out. */
 export function stacked(column: MemoryColumn): { part: Part; from: number; to: number }[] {
   const layers: { part: Part; from: number; to: number }[] = [];
   for (const part of PARTS) {
@@ -109,7 +109,7 @@ export function isFailed({ failed, refused }: MemoryColumn): boolean {
   return failed !== undefined || refused !== undefined;
 }
 
-/** What the columns of an answer stand in. */
+/** The memory available to the columns of an answer. */
 export function roomOf(analysis: Analysis): Room & { limit: number } {
   return { limit: analysis.gpu_total_gb, capped: analysis.info.capped };
 }

@@ -11,7 +11,7 @@ const LoadedThroughputChart = lazy(async () => {
   return { default: module.ThroughputChart };
 });
 
-/** `room` is what the chart will take, with the legend above it and the table below. */
+/** `room` is the space that the chart will take, with the legend above it and the table below. */
 function Loading({ room, children }: { room: string; children: ReactNode }) {
   return <Suspense fallback={<div className={room} />}>{children}</Suspense>;
 }

@@ -86,7 +86,7 @@ const SEARCH_FROM = 0.35;
 const TIMING_FROM = 0.6;
 const ALMOST = 0.97;
 
-/** How far advice is: each way that is tried brings it nearer to the end; how many there are is not known. */
+/** How far an advice is: each recipe that is tried brings it closer to the end, though their number is unknown. */
 export function fractionAdvised(progress: JobProgress, now: number): number {
   if (progress.state === null || progress.state === "queued") return 0;
   if (progress.state !== "running") return 1;

@@ -11,7 +11,7 @@ export interface JobEvents {
 
 const DRAW_EVERY_MS = 100;
 
-/** The events of a job as they happen. What comes within a moment is drawn at once, and never holds up the page. */
+/** The events of a job as they happen. Events that arrive within a moment are drawn together, and never hold up the page. */
 export function useJobEvents(id: string): JobEvents {
   const client = useQueryClient();
   const [progress, setProgress] = useState(NOTHING_YET);

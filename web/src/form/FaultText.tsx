@@ -9,7 +9,7 @@ export function FaultText({ fault }: { fault: FieldFault }) {
   const { update } = useDraft();
   const { text, suggestions, isGuess } = fault;
   const apply = (event: MouseEvent, { change }: Suggestion) => {
-    // The button goes with the mistake; the focus must not.
+    // The button disappears with the fault; the focus must not get lost with it.
     event.currentTarget.closest("[data-field]")?.querySelector<HTMLElement>("input, textarea, [role]")?.focus();
     update((before) => withValues(before, change));
   };

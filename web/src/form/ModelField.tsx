@@ -50,7 +50,7 @@ export function ModelField({ state, fault }: ModelFieldProps) {
   );
 }
 
-/** Stands at the right of the label, and so comes before the field for the keyboard too. */
+/** Stands to the right of the label, so it also precedes the field in the tab order. */
 function SwitchButton({ onClick, children }: { onClick: () => void; children: ReactNode }) {
   return (
     <button

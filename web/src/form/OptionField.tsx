@@ -51,7 +51,7 @@ export function OptionField({ option, situation, fault }: OptionFieldProps) {
   }
 }
 
-/** What most people set explains itself, but for what a switch does. */
+/** Common options need no hint, except switches. */
 function hintOf(option: Option): string | undefined {
   return option.rare || controlOf(option) === "switch" ? option.help : undefined;
 }
@@ -74,7 +74,7 @@ function PercentField({ value, onChange, ...field }: Parameters<typeof NumberFie
   );
 }
 
-/** Without the dust of binary fractions; what is no number stays as it is. */
+/** Scales a number without noise such as 0.30000000000000004; other text stays as it is. */
 function scaled(text: string, factor: number): string {
   const number = Number(text);
   return text.trim() === "" || !Number.isFinite(number) ? text : String(Number((number * factor).toPrecision(12)));

@@ -68,7 +68,7 @@ export function QuestionForm({ isForAllGpus = false }: { isForAllGpus?: boolean 
         isOpen={isMoreOpen}
         onOpenChange={setMoreOpen}
       />
-      {/* The form is longer than a screen; its button, and what came of pressing it, are always in sight. */}
+      {/* The form is longer than a screen; its button and the outcome of pressing it are always in sight. */}
       <div className="sticky bottom-0 z-10 -mx-5 -mt-3 mb-0 space-y-3 bg-card px-5 py-3 sm:-mx-6 sm:px-6">
         {problem && (
           <div className="max-h-[50dvh] overflow-y-auto">
@@ -111,7 +111,7 @@ function StartOver({ onClick }: { onClick: () => void }) {
   );
 }
 
-/** An untouched form asks what the server can play; else for the server's GPU, if it has one. */
+/** An untouched form asks the recorded question, if the server plays one; else it begins with a GPU. */
 function useFirstQuestion(): void {
   const { draft, change, update } = useDraft();
   const { data: gpus } = useGpus();
@@ -123,12 +123,12 @@ function useFirstQuestion(): void {
   }, [draft, gpus, health, change, update]);
 }
 
-/** Takes whoever asked something wrong to the first field that says why. */
+/** Moves the focus to the first field that is wrong. */
 function useFirstWrongField(form: RefObject<HTMLFormElement | null>, attempts: number): void {
   useEffect(() => {
     if (attempts === 0) return;
     const wrong = "[aria-invalid=true], [data-invalid=true]";
-    // Further options that hold a wrong field open first.
+    // Folded options that contain a wrong field unfold first.
     const frame = requestAnimationFrame(() => form.current?.querySelector<HTMLElement>(wrong)?.focus());
     return () => cancelAnimationFrame(frame);
   }, [form, attempts]);

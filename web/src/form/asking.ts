@@ -1,6 +1,6 @@
 // The question that the form asks.
 import type { Values } from "../api/types";
-import { readConfig } from "./config-text";
+import { configError, readConfig } from "./config-text";
 import { textIn, type Draft } from "./draft";
 import { DEVICE, isMeasured } from "./gpu-names";
 import { kindOfName } from "./model-names";
@@ -15,19 +15,20 @@ const ASKS: Record<Ask, Values> = { analysis: {}, advice: { advise: true }, gpus
 /** What is wrong, by option. */
 export type DraftErrors = Record<string, string>;
 
-/** What is wrong with the fields; a name that nothing has is told by the fields of names. */
+/** What is wrong with the fields; unknown names are reported by the fields for names. */
 export function draftErrors(situation: Situation, shape: SampleShape | null, ask: Ask): DraftErrors {
-  const { draft } = situation;
+  const { draft, options } = situation;
+  const configOption = options.find((option) => option.name === "config");
   const errors: [string, string | null][] = listedOptions(situation)
     .filter((option) => whyNot(option, situation) === null)
     .map((option) => [option.name, textError(option, textIn(draft, option))]);
-  if (draft.isPasted) errors.push(["config", readConfig(draft.configText).error]);
+  if (draft.isPasted) errors.push(["config", configError(draft.configText, configOption)]);
   else if (draft.model.trim() === "") errors.push(["model_name", "Choose a model."]);
   if (shape) errors.push([shape.option.name, sizeError(textIn(draft, shape.option), shape, ask === "analysis")]);
   return Object.fromEntries(errors.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-/** The body of POST /jobs: what is not as declared. What does not go with the model or the GPU is left out. */
+/** The body of POST /jobs: the options that differ from their defaults, without those that do not apply to the model or the GPU. */
 export function draftValues(situation: Situation, shape: SampleShape | null, ask: Ask): Values {
   const { draft } = situation;
   const listed = listedOptions(situation)

@@ -1,7 +1,6 @@
 // A pasted config.json: what it holds, or what is wrong with it.
-
-/** What the service takes at the most. */
-const LARGEST_BYTES = 256 * 1024;
+import type { Option } from "../api/types";
+import { count } from "../shared/format";
 
 export interface ReadConfig {
   config: Record<string, unknown> | null;
@@ -10,7 +9,6 @@ export interface ReadConfig {
 
 export function readConfig(text: string): ReadConfig {
   if (text.trim() === "") return wrong("Paste the content of a config.json.");
-  if (new Blob([text]).size > LARGEST_BYTES) return wrong("This is larger than 256 KiB, too large for a model's config.");
   let content: unknown;
   try {
     content = JSON.parse(withoutClassName(text));
@@ -23,6 +21,13 @@ export function readConfig(text: string): ReadConfig {
   const config = content as Record<string, unknown>;
   const fault = noModel(config);
   return fault ? wrong(fault) : { config, error: null };
+}
+
+/** What is wrong with a pasted config, also with its size. */
+export function configError(text: string, option: Option | undefined): string | null {
+  const longest = option?.longest ?? Infinity;
+  if (new Blob([text]).size > longest) return `This is larger than ${count(longest / 1024)} KiB, too large for a model's config.`;
+  return readConfig(text).error;
 }
 
 /** The model that a config is of, in a few words. */

@@ -1,5 +1,5 @@
-// The question in the address of the page: ?model=gpt2&gpu=h100&precision=bf16. Options have the service's names; what is
-// as declared is left out.
+// The question in the address of the page: ?model=gpt2&gpu=h100&precision=bf16. Options have the service's names;
+// those with their default are left out.
 import { FIRST_DRAFT, type Draft } from "./draft";
 
 const MODEL = "model";
@@ -31,7 +31,7 @@ export function draftQuery(draft: Draft, keep: Keep): string {
       query.set(KEPT_CONFIG, keyOf(text));
     }
   }
-  // As people write it: these mean nothing else here.
+  // Unescaped, as people write them: these characters have no other meaning here.
   return query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/").replaceAll("%3A", ":");
 }
 
@@ -55,7 +55,7 @@ function written(text: string): string {
   return text.trim().replace(/,\s+/g, ",");
 }
 
-/** JSON in one line; what is no JSON stays as it is. */
+/** JSON in one line; other text stays as it is. */
 function withoutSpaces(text: string): string {
   return rewritten(text) ?? text;
 }
@@ -72,7 +72,7 @@ function rewritten(text: string, indent?: number): string | null {
   }
 }
 
-/** The same for the same text. */
+/** A key that is the same for the same text. */
 function keyOf(text: string): string {
   let hash = 0;
   for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) >>> 0;

@@ -12,7 +12,7 @@ export interface Draft {
   configName: string;
   /** As typed; empty for the usual one. */
   gpu: string;
-  /** The options that are not as declared, by name, each as it stands in its field. */
+  /** The options that differ from their defaults, by name, each as it stands in its field. */
   options: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +25,7 @@ export const FIRST_DRAFT: Draft = {
   options: {},
 };
 
-/** What stands in the field of an option. A link may hold what cannot be chosen: that is left as declared. */
+/** What stands in the field of an option. A link may hold an impossible choice, which becomes the default. */
 export function textIn({ options }: Draft, option: Option): string {
   const text = options[option.name];
   const isChosen = option.type === "choice" || option.type === "flag";
@@ -38,12 +38,12 @@ export function withText(draft: Draft, option: Option, text: string): Draft {
   return { ...draft, options: text === textOf(option.default) ? others : { ...others, [option.name]: text } };
 }
 
-/** The same without what is said of some options. */
+/** The same draft without some options. */
 export function without(draft: Draft, isForgotten: (name: string) => boolean): Draft {
   return { ...draft, options: Object.fromEntries(Object.entries(draft.options).filter(([name]) => !isForgotten(name))) };
 }
 
-/** The draft with other values, as a question or a suggestion has them; null leaves one as declared. */
+/** The draft with other values, as a question or a suggestion has them; null resets one to its default. */
 export function withValues(draft: Draft, values: Values): Draft {
   const { config, model_name: name, gpu, device, [LENGTHS]: lengths, ...others } = values;
   const next = { ...draft };

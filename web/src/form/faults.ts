@@ -24,7 +24,7 @@ export function faultsOf(some: Readonly<Record<string, FieldFault | string | nul
   return Object.fromEntries(faults);
 }
 
-/** What the service says of an option; null where its refusal is about something else. */
+/** What the service says about an option; null if it refused for another reason. */
 export function refusedOption(error: unknown): { name: string; fault: FieldFault } | null {
   if (!(error instanceof ApiError) || !error.fault.field) return null;
   const { field, suggestions } = error.fault;

@@ -1,22 +1,21 @@
-// The GPUs to choose from, and what to say of a name that none has.
+// The GPUs to choose from, and what to say about an unknown name.
 import type { Gpu, Health } from "../api/types";
 import { bytes, shortGpuName } from "../shared/format";
 import { exactly, nearest, type Entry } from "../ui/entries";
 import type { FieldFault } from "./faults";
 
-/** The GPU of the server, which is measured on. */
+/** The GPU of the server, on which trainings are measured. */
 export const HERE = "here";
-export const DEFAULT_GPU = "a10";
 /** A device of the server by torch's name. */
 export const DEVICE = /^(cpu|mps|cuda(:\d{1,3})?)$/;
 
 const MEASURED = "Here: measured";
 const PREDICTED = "Elsewhere: predicted";
 
-/** The GPU that is chosen when nobody has chosen: the server's, else an A10, else the first. */
+/** The GPU to begin with: the server's, else the catalog's default, else the first. */
 export function defaultGpu(gpus: readonly Gpu[], health: Health | undefined): string {
   if (health?.gpu_available) return HERE;
-  return gpus.find((gpu) => gpu.id === DEFAULT_GPU)?.id ?? gpus[0]?.id ?? "";
+  return gpus.find((gpu) => gpu.default)?.id ?? gpus[0]?.id ?? "";
 }
 
 export function isMeasured(gpu: string): boolean {
@@ -53,7 +52,7 @@ export function otherDevice(text: string): Entry | null {
   return DEVICE.test(text) ? { value: text, label: text, group: MEASURED } : null;
 }
 
-/** What is wrong with the name of a GPU; null where it is one, or nothing is there. */
+/** What is wrong with the name of a GPU; null if it is known or empty. */
 export function wrongGpu(entries: readonly Entry[], text: string): FieldFault | null {
   const asked = text.trim();
   if (asked === "" || entries.length === 0 || exactly(entries, asked) || otherDevice(asked)) return null;

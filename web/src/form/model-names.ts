@@ -1,4 +1,4 @@
-// The models to choose from, how other names are spelled, and what to say of a name that nothing has.
+// The models to choose from, how other names are spelled, and what to say about an unknown name.
 import type { Model } from "../api/types";
 import { parameters } from "../shared/format";
 import { exactly, nearest, type Entry } from "../ui/entries";
@@ -6,14 +6,15 @@ import type { FieldFault } from "./faults";
 
 const TYPES: Record<string, string> = { nlp: "Language", vision: "Vision", audio: "Audio", multimodal: "Multimodal" };
 
-// As timm spells them: vit_base_patch16_224, resnet50.
+// As timm (vit_base_patch16_224, resnet50) and Hugging Face (org/name) spell them. These only decide which fields to show:
+// looser than the rules of the service, which decides whether a name is valid.
 const TIMM_NAME = /^(?=.*[\d_])[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z0-9_]+)?$/;
 const HUB_ID = /^\w[^/\\:]*\/[^/\\:]+$/;
 
 /** Where a model that is not in the catalog comes from: Hugging Face, timm, or a file or function of the server's. */
 export type NameKind = "hub" | "timm" | "server";
 
-/** How a name is spelled says where the model comes from; null where the service would not know it either. */
+/** How a name is spelled says where the model comes from; null if it has no such spelling. */
 export function kindOfName(text: string): NameKind | null {
   const name = text.trim();
   if (name === "" || /\s/.test(name)) return null;
@@ -45,7 +46,7 @@ export function knownModel(models: readonly Model[], text: string): Model | unde
   return models.find((model) => model.id === id) ?? models.find((model) => model.huggingface_id.toLowerCase() === wanted);
 }
 
-/** What is wrong with the name of a model; null where it is one, or nothing is there. */
+/** What is wrong with the name of a model; null if it may be one, or is empty. */
 export function wrongModel(entries: readonly Entry[], text: string): FieldFault | null {
   const asked = text.trim();
   if (asked === "" || entries.length === 0 || exactly(entries, asked) || otherModel(asked)) return null;

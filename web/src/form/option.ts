@@ -66,7 +66,7 @@ export function textOf(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value, null, 2) : String(value);
 }
 
-/** The value that a text stands for; undefined where it is none. */
+/** The value that a text stands for; undefined if it is not valid. */
 export function valueOf(option: Option, text: string): unknown {
   const typed = text.trim();
   if (typed === "") return textOf(option.default) === "" ? option.default : option.is_optional ? null : undefined;
@@ -114,7 +114,7 @@ const SHAPES: Record<Option["type"], string> = {
   document: "Enter a JSON object, from { to }",
 };
 
-/** What is wrong with a text in the option's field, told by its bounds; null where nothing is. */
+/** What is wrong with a text in the option's field, judged by its bounds; null if nothing is. */
 export function textError(option: Option, text: string): string | null {
   const value = valueOf(option, text);
   const numbers = [value].flat().filter((one) => typeof one === "number");
@@ -131,7 +131,7 @@ function isWithin({ minimum, above, maximum, below }: Option, value: number): bo
   );
 }
 
-/** The upper bound only where it is one that people come near, or went beyond. */
+/** The upper bound, only if people come near it or have exceeded it. */
 function boundWords(option: Option, values: readonly number[]): string {
   const { minimum, above, maximum, below } = option;
   const shown = (bound: number) => short(controlOf(option) === "percent" ? 100 * bound : bound);

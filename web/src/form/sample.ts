@@ -12,10 +12,10 @@ export interface SampleShape {
   /** The option that sets the size. */
   option: Option;
   unit: SampleUnit;
-  /** What is taken unless told. */
+  /** The default size. */
   usual: number | null;
   most: number | null;
-  /** Whether the unit is sure; of a model by its id it is not, until its task is chosen. */
+  /** Whether the unit is certain; for a model named by its id it is not, until its task is chosen. */
   isSure: boolean;
 }
 
@@ -47,7 +47,7 @@ function unitOf(option: Option | undefined): SampleUnit | undefined {
   return option?.sample_units?.[0] as SampleUnit | undefined;
 }
 
-/** What is wrong with the size as typed; nothing typed is right. */
+/** What is wrong with the typed size; an empty field is fine. */
 export function sizeError(text: string, shape: SampleShape, mayBeSeveral: boolean): string | null {
   const sizes = readCounts(text);
   const isList = mayBeSeveral && shape.unit === "tokens";

@@ -32,7 +32,7 @@ export function listedOptions({ options, isForAllGpus }: Pick<Situation, "option
   );
 }
 
-/** Whether it says something of the one GPU that a question is about. */
+/** Whether it describes the GPU of a question about one GPU. */
 function isOfOneGpu(option: Option): boolean {
   return option.group === "target" || option.name === "price_per_hour";
 }

@@ -18,13 +18,13 @@ interface Asking {
   pending: Ask | null;
   /** What is wrong with the fields. */
   faults: Faults;
-  /** What went wrong that is no field's fault, and what may help. */
+  /** What went wrong apart from the fields, and what may help. */
   problem: Problem | null;
   suggestions: readonly Suggestion[];
   reset: () => void;
 }
 
-/** Asks what the form holds, or says which fields are wrong; `onWrong` takes whoever asked to them. */
+/** Asks what the form holds, or says which fields are wrong; `onWrong` leads there. */
 export function useAsking(state: FormState, onWrong: (faults: Faults) => void): Asking {
   const { draft, settle } = useDraft();
   const submit = useSubmit();
@@ -58,7 +58,7 @@ export function useAsking(state: FormState, onWrong: (faults: Faults) => void): 
   return {
     ask,
     pending: submit.isPending ? asked : null,
-    // What the service refused is said of the question that was sent, not of one that was changed since.
+    // A refusal is about the question that was sent, not about one that was changed since.
     faults: { ...(asked ? wrongFor(asked) : names), ...(sent === draft ? refused : null) },
     problem: submit.isError && !refused ? askProblem(submit.error) : null,
     suggestions: (submit.error instanceof ApiError && submit.error.fault.suggestions) || [],

@@ -7,7 +7,7 @@ import { Badge, StateBadge } from "../ui/Badge";
 
 const SHOWN = 4;
 
-/** The latest jobs that have or will have something to say, one line each. */
+/** The latest jobs that have a result or may get one, one line each. */
 export function RecentResults() {
   const { data, isPending } = useJobs({});
   const { nameOf, outcomeOf } = useJobNames();

@@ -14,7 +14,7 @@ interface WhatToTryProps {
   isBusy: boolean;
 }
 
-/** What may be asked instead: a press asks for it. */
+/** What may be asked instead; a click asks it. */
 export function WhatToTry({ job, suggestions, onTry, isBusy }: WhatToTryProps) {
   const { data: options = [] } = useOptions();
   const values = askedValues(job);

@@ -1,8 +1,8 @@
-// What to ask for instead of what does not fit, or cannot be asked.
+// What to ask instead, if a training does not fit or a question is refused.
 import type { Option, Suggestion } from "../api/types";
 import { bytes, count } from "../shared/format";
 
-/** How far a suggestion carries, of one that was checked. */
+/** The largest batch of a suggestion that was checked; null for others. */
 export function reachWords({ max_batch_size: batch, device_bytes: held, total_bytes: total }: Suggestion): string | null {
   if (batch === undefined || held === undefined || total === undefined) return null;
   return `Up to batch ${count(batch)}, which takes ${bytes(held, 1)} of ${bytes(total, 1)}`;

@@ -2,10 +2,10 @@ import { useEffect, useRef } from "react";
 import type { Job } from "../api/types";
 import { announce } from "../shared/announce";
 
-// The place is read out only if it is there, and empty, before the words are.
+// A live region is read out only if it exists, empty, before its text.
 const AFTER_MS = 150;
 
-/** Tells how a job ended to those who do not see it, and keeps a focus that went with the buttons of a running job. */
+/** Tells screen readers how a job ended, and keeps the focus when the buttons of a running job disappear. */
 export function useOutcomeTold(job: Job | undefined, outcome: string | null): void {
   const wasWatched = useRef(false);
   const isUnderWay = job !== undefined && outcome === null;

@@ -8,7 +8,7 @@ interface CodeCardProps {
   title: string;
   snippets: readonly Snippet[];
   batchSize: number;
-  /** What else to think of. */
+  /** What else to consider. */
   hint?: string;
 }
 

@@ -7,7 +7,7 @@ export function changed(values: Values, change: Values): Values {
   return Object.fromEntries(Object.entries({ ...values, ...change }).filter(([, value]) => value !== null));
 }
 
-/** What asks the question of a job again, or that of one GPU or one length of its result; null where nobody can. */
+/** What asks the question of a job again, or that of one GPU or one length of its result; null if it cannot be asked again. */
 export function askedValues({ options, kind }: Pick<Job, "options" | "kind">, part: string | null = null): Values | null {
   if (!options) return null;
   if (part === null) return options;

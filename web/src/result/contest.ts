@@ -8,7 +8,7 @@ interface Contest {
   cheapest_candidates?: string[] | null;
 }
 
-/** Who is the fastest and who the cheapest, as far as the uncertainty lets that be told; `null` if nobody is either. */
+/** Which GPUs are the fastest and the cheapest, as far as the uncertainty allows; `null` if there are none. */
 export function contestWords(contest: Contest, named: (id: string) => string): string | null {
   const fastest = oneOf(contest.fastest, contest.fastest_candidates ?? [], named);
   const cheapest = oneOf(contest.cheapest, contest.cheapest_candidates ?? [], named);

@@ -1,7 +1,7 @@
 // The answer in one sentence.
 
 export interface Headline {
-  /** The sentence; what stands out in it is apart. */
+  /** The beginning of the sentence; `strong` is the part that stands out. */
   lead: string;
   strong?: string;
   rest?: string;

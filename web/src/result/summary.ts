@@ -31,7 +31,7 @@ export function askedWords(job: JobSummary): string {
   return [advised && advised !== recipe ? `${recipe} → ${advised}` : recipe, sample, `batch ${count(today)} today`].filter(Boolean).join(" · ");
 }
 
-/** What came of it. */
+/** Its outcome. */
 export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string {
   const { headline } = job;
   if (!headline) return job.error ? capitalized(job.error) : "No answer yet";
@@ -48,7 +48,7 @@ export function summaryWords(job: JobSummary, gpus: readonly Gpu[] = []): string
     .join(" · ");
 }
 
-/** An advice that leaves all as it is. */
+/** An advice to change nothing. */
 export function foundNothing({ kind, headline }: JobSummary): boolean {
   return kind === "advice" && headline !== null && headline.recommended_batch_size === null;
 }

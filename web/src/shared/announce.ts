@@ -1,4 +1,4 @@
-// What a screen reader says next, whatever it is reading: one place for all pages, which is there before it has anything to say.
+// What a screen reader says next: one live region for all pages, which exists before it has anything to say.
 import { useSyncExternalStore } from "react";
 
 let said = "";

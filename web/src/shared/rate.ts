@@ -9,7 +9,7 @@ export interface HasRate {
   tokens_per_second?: number | null;
 }
 
-/** The unit of the first that is text, else samples. */
+/** Tokens if any of them is text, else samples. */
 export function rateUnit(timed: readonly (HasRate | null | undefined)[]): RateUnit {
   return timed.some((one) => one?.tokens_per_second != null) ? "tokens" : "samples";
 }

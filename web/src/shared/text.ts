@@ -1,6 +1,6 @@
 // How words look on the page.
 
-/** Begins with a capital, as what stands alone does; a name such as bf16, torch.compile or timm:resnet18 stays. */
+/** Capitalizes a text that stands alone; a name such as bf16, torch.compile or timm:resnet18 stays as it is. */
 export function capitalized(text: string): string {
   return text.replace(/^[a-z]+\b(?![.:]\w)/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** A value that has stood still for a moment, so that not every letter is asked about. */
+/** A value once it has not changed for a moment, so that not every letter typed is asked about. */
 export function useSettled<T>(value: T, afterMs: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { startTransition, useEffect, useRef, useState } from "react";
 
-/** A value that changes at most every so often; the last change is never lost. What it redraws can be interrupted. */
+/** A value that changes at most every so often; the last change is never lost. Redrawing it can be interrupted. */
 export function useThrottled<T>(value: T, ms: number): T {
   const [shown, setShown] = useState(value);
   const last = useRef(0);

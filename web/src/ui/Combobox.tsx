@@ -10,11 +10,11 @@ interface ComboboxProps {
   onChange: (value: string) => void;
   placeholder?: string;
   hint?: ReactNode;
-  /** What is wrong with the value; stands in place of the hint. */
+  /** What is wrong with the value; replaces the hint. */
   error?: ReactNode;
-  /** What was typed as an entry of its own, where it may be one. */
+  /** Makes an entry of the typed text, if it may be one. */
   custom?: (typed: string) => Entry | null;
-  /** Whether what was typed is the value when the field is left, chosen from the list or not. */
+  /** Whether typed text becomes the value when the field is left, even if it is not from the list. */
   keepsText?: boolean;
   /** What to say when nothing matches what was typed. */
   nothing?: (typed: string) => string;
@@ -51,7 +51,7 @@ export function Combobox({
     if (isOpen) return;
     setOpen(true);
     setActive(Math.max(chosen ? shown.indexOf(chosen) : 0, 0));
-    // What is typed next takes the place of what is there.
+    // The next letter replaces the text that is there.
     input.current?.select();
   };
   const close = () => {
@@ -62,7 +62,7 @@ export function Combobox({
     if (entry) onChange(entry.value);
     close();
   };
-  /** The field is left: what stands in it is what is meant. */
+  /** The field was left: its text is the value. */
   const leave = () => {
     setOpen(false);
     if (typed === null) return;

@@ -1,5 +1,5 @@
-// A field that is left by pressing something else may change what it says, and so where everything below it stands. What
-// is pressed must still be there when the mouse is let go, or nothing is clicked.
+// A field may change its message when it is left, and so move everything below it. If it is left by pressing something
+// else, that must not move before the mouse is released, or nothing is clicked.
 import { flushSync } from "react-dom";
 
 let isPressed = false;
@@ -7,7 +7,7 @@ let isPressed = false;
 window.addEventListener("mousedown", () => (isPressed = true), true);
 window.addEventListener("mouseup", () => (isPressed = false), true);
 
-/** Runs it now, or, while the mouse is down, just before what is pressed hears of its click. */
+/** Runs it now or, while the mouse is down, just before the pressed element gets its click. */
 export function afterPress(run: () => void): void {
   if (!isPressed) return run();
   let isDone = false;
@@ -17,6 +17,6 @@ export function afterPress(run: () => void): void {
     isDone = true;
   };
   window.addEventListener("click", finish, true);
-  // Let go elsewhere, there is no click.
+  // Released elsewhere, there is no click.
   window.addEventListener("mouseup", () => setTimeout(finish), { once: true, capture: true });
 }

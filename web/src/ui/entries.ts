@@ -14,7 +14,7 @@ export interface Entry {
   keywords?: string;
 }
 
-/** Less alike than this, and nobody would have meant it. */
+/** Names that are less alike than this are not suggested. */
 const LIKENESS = 0.4;
 
 /** The entry that is called this: an id comes before a name, a name before an alias. */
@@ -28,7 +28,7 @@ export function exactly(entries: readonly Entry[], text: string): Entry | undefi
   );
 }
 
-/** The value of the entry that is called this; what nothing is called stays as it was typed. */
+/** The value of the entry that is called this; an unknown name stays as it was typed. */
 export function valueNamed(entries: readonly Entry[], text: string): string {
   return exactly(entries, text)?.value ?? text.trim();
 }
@@ -50,7 +50,7 @@ export function matching(entries: readonly Entry[], text: string): Entry[] {
   return grouped(found).flatMap(([, members]) => members);
 }
 
-/** What may have been meant by a text that names nothing. */
+/** The entries that an unknown name may have meant. */
 export function nearest(entries: readonly Entry[], text: string, most = 3): Entry[] {
   const found = matching(entries, text);
   if (found.length > 0) return found.slice(0, most);

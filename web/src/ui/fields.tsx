@@ -8,7 +8,7 @@ import { CheckIcon, ChevronIcon } from "./icons";
 interface FieldProps {
   label: string;
   hint?: ReactNode;
-  /** What is wrong with the value; stands in place of the hint. */
+  /** What is wrong with the value; replaces the hint. */
   error?: ReactNode;
 }
 
@@ -20,7 +20,7 @@ function Label({ htmlFor, id, children }: { htmlFor?: string; id?: string; child
   );
 }
 
-/** What there is to say of a field, below it. */
+/** The hint or the fault, below the field. */
 function Hint({ id, hint, error }: { id: string; hint?: ReactNode; error?: ReactNode }) {
   if (!error && !hint) return null;
   return (

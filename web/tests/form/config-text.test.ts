@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { configWords, readConfig } from "../../src/form/config-text";
+import { optionNamed } from "../data";
+import { configError, configWords, readConfig } from "../../src/form/config-text";
 
 const LLAMA = { model_type: "llama", num_hidden_layers: 32, hidden_size: 4096 };
 
@@ -25,8 +26,13 @@ describe("a pasted config", () => {
     ['{"base_model_name_or_path": "x/y", "peft_type": "LORA"}', /adapter/],
     ['{"auto_map": {}}', /its own code/],
     ['{"tokenizer_class": "BertTokenizer"}', /tokenizer/],
-    [`{"model_type": "bert", "x": "${"x".repeat(300_000)}"}`, /256 KiB/],
   ])("that is none is told why: %.40s", (text, reason) => {
     expect(readConfig(text)).toMatchObject({ config: null, error: expect.stringMatching(reason) });
+    expect(configError(text, undefined)).toMatch(reason);
+  });
+
+  it("is no larger than the service takes", () => {
+    const text = `{"model_type": "bert", "x": "${"x".repeat(300_000)}"}`;
+    expect(configError(text, optionNamed("config"))).toMatch(/larger than 256 KiB/);
   });
 });

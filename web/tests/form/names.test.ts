@@ -61,8 +61,8 @@ describe("the name of a GPU", () => {
     expect(exactly(entries, "a10")?.value).toBe(HERE);
   });
 
-  it("is the server's own at first if it has one, else an A10", () => {
-    const gpus = [gpu("t4", 15), gpu("a10", 22.5)];
+  it("is the server's own at first if it has one, else the catalog's default", () => {
+    const gpus = [gpu("t4", 15), { ...gpu("a10", 22.5), default: true }];
     expect(defaultGpu(gpus, { gpu_available: true } as Health)).toBe(HERE);
     expect(defaultGpu(gpus, { gpu_available: false } as Health)).toBe("a10");
     expect(defaultGpu([gpus[0]!], undefined)).toBe("t4");

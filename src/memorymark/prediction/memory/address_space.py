@@ -13,7 +13,7 @@ from itertools import chain
 from memorymark.units import MIB
 
 CHUNK_BYTES = 32 * MIB
-END = 2**47  # of the addresses that a process has
+END = 2**47  # where the addresses of a process end
 
 
 class AddressSpace:

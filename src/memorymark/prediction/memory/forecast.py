@@ -13,7 +13,7 @@ from memorymark.devices.segments import Segment
 from memorymark.largest_batch import MAX_BATCH, largest_that, usable_bytes
 from memorymark.prediction.memory.allocator import Block, CachingAllocator, OutOfMemory
 from memorymark.prediction.memory.allocator_for import allocator_for
-from memorymark.prediction.memory.growing_step import Action, Recording, growing_step
+from memorymark.prediction.memory.growing_step import Action, RecordedStep, growing_step
 
 STEPS = 2
 # At smaller batches than this, the peak of many models comes from gradients, which do not grow.
@@ -23,8 +23,8 @@ MISSED_FRACTION = 0.008
 
 
 def forecast_maximum(
-    smaller: Recording,
-    larger: Recording,
+    smaller: RecordedStep,
+    larger: RecordedStep,
     segments: Sequence[Segment],
     capacity_bytes: int,
     *,

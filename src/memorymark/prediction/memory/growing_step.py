@@ -28,7 +28,7 @@ MOST_LOCK_BYTES = 64 * KIB
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedStep:
     """One step at one batch size.
 
     If it ``convolves``, scratch space may belong to cuDNN, which can do without. ``scratch_limit_bytes`` is the upper
@@ -42,7 +42,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Request:
+class BlockRequest:
     """A requested block; its size grows with the batch, up to ``most``.
 
     A ``brief`` block is freed at once. An ``optional`` one is left out if it does not fit.
@@ -59,7 +59,7 @@ class Request:
         return round(min(max(self.base + self.slope * batch_size, 1), self.most))
 
 
-Action = Request | int | None
+Action = BlockRequest | int | None
 """A request; the number of one to free, not counting brief ones; or ``None`` to free what the step before left."""
 Place = tuple[int, int]
 """Where scratch space is taken: after this many requests, and this many frees since the last of them."""
@@ -81,7 +81,7 @@ class _Outline:
     sums: dict[Place, list[int]] = field(default_factory=dict)
 
 
-def growing_step(smaller: Recording, larger: Recording) -> list[Action] | None:
+def growing_step(smaller: RecordedStep, larger: RecordedStep) -> list[Action] | None:
     """Returns the actions of the larger step at any batch size; ``None`` if the two steps differ in shape."""
     if smaller.batch_size >= larger.batch_size:
         return None
@@ -97,8 +97,8 @@ def growing_step(smaller: Recording, larger: Recording) -> list[Action] | None:
 class _Pair:
     """Two recordings of one step; ``numbers`` maps requests of the larger step to those of the smaller."""
 
-    smaller: Recording
-    larger: Recording
+    smaller: RecordedStep
+    larger: RecordedStep
     few: _Outline
     many: _Outline
     numbers: dict[int, int]
@@ -121,16 +121,16 @@ class _Pair:
         actions += self._brief((requests, frees))
         return actions
 
-    def _growing(self, sizes: list[int], sizes_before: list[int]) -> Iterator[Request]:
+    def _growing(self, sizes: list[int], sizes_before: list[int]) -> Iterator[BlockRequest]:
         """Yields requests on the line through both sizes; a size missing in the smaller step counts as 0."""
         if len(sizes) != len(sizes_before):
-            yield from (Request(0.0, size / self.larger.batch_size) for size in sizes)
+            yield from (BlockRequest(0.0, size / self.larger.batch_size) for size in sizes)
             return
         for size, size_before in zip(sizes, sizes_before, strict=True):
             slope = (size - size_before) / (self.larger.batch_size - self.smaller.batch_size)
-            yield Request(size - slope * self.larger.batch_size, slope)
+            yield BlockRequest(size - slope * self.larger.batch_size, slope)
 
-    def _brief(self, place: Place) -> Iterator[Request]:
+    def _brief(self, place: Place) -> Iterator[BlockRequest]:
         """Yields the brief requests at a place: scratch space and partial sums."""
         before = self.numbers.get(place[0] - 1, -2) if place[0] else -1
         place_before = (before + 1, place[1])

@@ -1,4 +1,4 @@
-"""The host's memory that a step's offloaded tensors take."""
+"""Host memory that a step's offloaded tensors take."""
 
 from __future__ import annotations
 

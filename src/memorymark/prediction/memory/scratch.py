@@ -117,7 +117,7 @@ def _softmax_backward(op: Operation, _: GpuEntry) -> int:
 
 
 def _safe_softmax(op: Operation, _: GpuEntry) -> int:
-    return op.inputs[0].numel  # one flag an element
+    return op.inputs[0].numel  # one flag per element
 
 
 def _contiguous_copies(op: Operation, _: GpuEntry) -> Scratch:

@@ -33,7 +33,7 @@ def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
     if op.base_name.startswith(FLASH):
         return _flash(op, flops / rate * _slower(columns, op, gpu, backward=backward), traffic_seconds)
     precision = "half" if is_half else "fp32"
-    masked = "masked " if is_half and "efficient" in op.name else ""  # the others take no mask, or a whole one
+    masked = "masked " if is_half and "efficient" in op.name else ""  # others take none, or a full one
     drawn = heads * rows * columns if _drops_out(op) else 0
     return Work(
         f"{masked}{precision} attention{' backward' if backward else ''}",
@@ -63,7 +63,7 @@ def _heads_and_lengths(op: Operation, *, backward: bool) -> tuple[int, int, int]
         return prod(query.shape[:2]), query.shape[2], key.shape[2]
     if len(query.shape) == 4:
         return query.shape[0] * query.shape[2], query.shape[1], key.shape[1]
-    bounds = op.inputs[6 if backward else 3]  # of texts in one row, taken as equally long
+    bounds = op.inputs[6 if backward else 3]  # of texts in one row, which are assumed to be equally long
     texts = bounds.numel - 1
     return texts * query.shape[1], query.shape[0] // texts, key.shape[0] // texts
 

@@ -1,6 +1,6 @@
 """The operations that the prediction was validated on: those of the workloads measured on a GPU.
 
-Of most, memory and time were compared; of those in ``untimed_operations.txt`` only the memory.
+For most of them, memory and time were compared; for those in ``untimed_operations.txt``, only the memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def known_operations() -> frozenset[str]:
 
 @cache
 def untimed_operations() -> frozenset[str]:
-    """Returns the names of operations of which only the memory was."""
+    """Returns the names of operations whose memory was compared with measurements, but not their time."""
     return frozenset(UNTIMED.read_text(encoding="utf-8").split())
 
 
@@ -35,7 +35,9 @@ def never_timed(program: Program) -> tuple[str, ...]:
 
 
 def split_unknown(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the operations of a step that were never measured at all, and those of which only the memory was."""
+    """Returns the operations of a step that were never measured, and those whose memory was measured but not their
+    time.
+    """
     names, measured = never_timed(program), untimed_operations()
     return tuple(name for name in names if name not in measured), tuple(name for name in names if name in measured)
 

@@ -129,7 +129,7 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_byte
         return recurrent_time.device_seconds(operation, gpu)
     seconds = _kernel_seconds(operation, gpu, peak_bytes, tf32=tf32)
     if tf32 and operation.base_name in MATRIX_PRODUCTS:
-        # cuBLAS may use it, and need not.
+        # cuBLAS may use it but need not.
         seconds = min(seconds, _kernel_seconds(operation, gpu, peak_bytes, tf32=False))
     return seconds + KERNEL_GAP_SECONDS
 

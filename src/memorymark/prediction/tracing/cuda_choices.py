@@ -218,7 +218,9 @@ def _softmax(kernel: Any) -> Callable[..., Tensor]:
 
 
 class _Widen(torch.autograd.Function):
-    """Takes the memory of a softmax from bf16 to fp32: its result, kept for the backward pass, and its gradient."""
+    """Takes the memory that a softmax from bf16 to fp32 takes: its result, kept for the backward pass, and its
+    gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:

@@ -118,7 +118,7 @@ def _trace(
             kept = [tensor for one in step.models() for tensor in _in_order(one)]
             weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
             step.look_at_generation()
-            generation, step.generation = step.generation, None  # what it takes does not grow in line with the batch
+            generation, step.generation = step.generation, None  # its memory does not grow linearly with the batch
             traces, batch_size, stride = _steps(step, tracer)
         first, later = merge(traces, batch_size, stride)
     traced = TracedStep(
@@ -146,7 +146,7 @@ def _moved_from_host(workload: Workload, tracer: Tracer) -> Workload:
 
 
 def _pretences(capability: tuple[int, int]) -> Iterator[AbstractContextManager[None]]:
-    """Yields what makes a step on fake tensors go as one on a GPU would."""
+    """Yields the contexts that make a step on fake tensors run as it would on a GPU."""
     yield _not_tracing_for_transformers()
     yield flash_attention(capability)
     yield like_real()
@@ -246,8 +246,9 @@ def _steps(step: TrainingStep, tracer: Tracer) -> tuple[list[StepTrace], int, in
     """Traces a first step and the one after it, with one sample more; returns them with the first size and the stride.
 
     A model that fills a cache of its own in its first step (BEiT's positions) does less in the second. It then starts
-    over, with its cache filled but without an optimizer's state. One that loops over its samples does more, and tells
-    in a third step how much more for each. One that splits batches into equal parts needs sizes that all parts share.
+    over, with its cache filled but without an optimizer's state. A model that loops over its samples does more; a third
+    step shows how much each sample adds. A model that splits batches into equal parts is traced at sizes that they
+    divide.
     """
     traces, is_own = _two(step, tracer), step.workload.step is not None
     if not same_work(*traces) and (is_own or not may_loop(*traces)):

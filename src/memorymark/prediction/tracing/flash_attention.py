@@ -135,7 +135,7 @@ class _Attention(torch.autograd.Function):
 
 
 def _aligned(tensor: Tensor) -> Tensor:
-    """Pads heads to a width that the kernels take, and copies those whose numbers are not side by side."""
+    """Pads heads to a width that the kernels take, and copies those that are not contiguous."""
     padded = pad(tensor, (0, -tensor.shape[-1] % ALIGNED)) if tensor.shape[-1] % ALIGNED else tensor
     return padded if padded.stride(-1) == 1 else padded.contiguous()
 

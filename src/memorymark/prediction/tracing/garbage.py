@@ -1,4 +1,4 @@
-"""Spares a trace Python's searches for garbage among all objects."""
+"""Keeps Python from searching all objects for garbage during a trace."""
 
 from __future__ import annotations
 

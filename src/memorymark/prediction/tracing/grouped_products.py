@@ -1,6 +1,6 @@
 """The shape rule of grouped matrix products, with which the experts of a mixture are computed at once.
 
-Rows are sorted by expert, so the memory of a product does not depend on which expert gets how many of them.
+Rows are sorted by expert, so the memory of a product does not depend on how many rows each expert gets.
 """
 
 from __future__ import annotations

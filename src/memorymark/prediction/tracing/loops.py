@@ -1,7 +1,7 @@
-"""Puts steps of one sample more each side by side, if the model loops over its samples.
+"""Aligns steps whose batches differ by one sample each, if the model loops over its samples.
 
-Such a loop runs its operations once for each sample, so a larger step has some more. Those of the last sample stand for
-those of every further one.
+Such a loop runs its operations once for each sample, so a larger step has more of them. The operations of the last
+sample stand for those of every further sample.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memorymark.prediction.tracing.operation import Operation, TensorFacts
 
-# Two steps are in line again where most operations in a row match: so many at least, and looking no further than that.
+# Two steps are aligned again where most operations in a row match: at least the first number, of at most the second.
 FEWEST_IN_LINE, MOST_IN_LINE = 5, 40
 
 Operations = Sequence[Operation]
@@ -19,9 +19,10 @@ Operations = Sequence[Operation]
 
 @dataclass(frozen=True)
 class Aligned:
-    """An operation of the second of three steps, and the same one of the step before or, if ``repeats``, after it.
+    """An operation of the second of three steps, and its counterpart in the step before.
 
-    One that repeats is of the last sample only. ``carried`` are the storages of the sample before that it frees.
+    If it ``repeats``, it belongs to the last sample, and its counterpart is in the step after. ``carried`` are the
+    storages of the sample before that it frees.
     """
 
     operation: Operation
@@ -48,7 +49,7 @@ def aligned(small: Operations, large: Operations, larger: Operations) -> list[Al
 
 
 def _repeated(last: Operations, next_last: Operations, numbers: dict[int, int]) -> Iterable[Aligned]:
-    """Yields the operations of the last sample; ``numbers`` are its storages by those of the larger step."""
+    """Yields the operations of the last sample; ``numbers`` maps storages of the larger step to this step's."""
     own = {number for op in last for number, _ in op.made}
     for op, then in zip(last, next_last, strict=True):
         freed = (numbers.get(number) for number in then.freed)
@@ -70,7 +71,9 @@ def _tensors(operations: Operations) -> int:
 
 
 def _counterparts(small: Operations, large: Operations) -> list[int | None] | None:
-    """Returns the place of each larger operation's counterpart; ``None`` for what only the further sample needs."""
+    """Returns the place of each larger operation's counterpart; ``None`` for those that only the additional sample
+    needs.
+    """
     places: list[int | None] = []
     place = 0
     while len(places) < len(large):
@@ -88,13 +91,13 @@ def _counterparts(small: Operations, large: Operations) -> list[int | None] | No
 
 
 def _in_line(small: Operations, place: int, large: Operations, other: int) -> int:
-    """Returns how many operations in a row match from these places on."""
+    """Returns how many operations in a row match, from these two places on."""
     ahead = min(MOST_IN_LINE, len(small) - place)
     return next((n for n in range(ahead) if not _match(small[place + n], large[other + n])), ahead)
 
 
 def _match(small: Operation, large: Operation) -> bool:
-    """Tells whether an operation may be the other one with a sample more: no part of it is smaller."""
+    """Tells whether an operation may be the other one with one more sample: no part of it is smaller."""
     if small.name != large.name or bool(small.made) != bool(large.made):
         return False
     both = ((small.inputs, large.inputs), (small.outputs, large.outputs), (small.made, large.made))
@@ -128,7 +131,7 @@ def _empty(tensor: TensorFacts) -> TensorFacts:
 
 
 def for_sample(op: Operation, copy: int, own: set[int], carried: tuple[int, ...]) -> Operation:
-    """Returns an operation of the last sample as another one runs it, on storages of its own."""
+    """Returns an operation of the last sample as it runs for another sample, on storages of its own."""
 
     def numbered(number: int) -> int:
         return copy_number(number, copy) if number in own else number

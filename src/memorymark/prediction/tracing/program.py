@@ -23,10 +23,10 @@ DEGREE = 4
 
 @dataclass(frozen=True)
 class Growth:
-    """An operation at the traced batch size, and the same one at the size that is larger by the ``stride``.
+    """An operation at the traced batch size, and its counterpart at the size that is larger by the ``stride``.
 
-    One that ``repeats`` is that of the last sample, in a loop that runs it for each. ``carried`` are the storages that
-    it frees of the sample before.
+    One that ``repeats`` belongs to the last sample, in a loop that runs it for each. ``carried`` are the storages of
+    the sample before that it frees.
     """
 
     operation: Operation
@@ -96,9 +96,10 @@ class Growth:
         return _differences([at(steps) for steps in range(DEGREE + 1)])
 
     def _dimension(self, size: int, larger: int, steps: int) -> int:
-        """Returns a dimension some steps on; one over all pairs, or all pairs of different samples, grows as they do.
+        """Returns a dimension for a batch that is larger by ``steps`` samples.
 
-        No linear dimension grows as fast as these.
+        If its growth is quadratic, it counts all pairs of samples, or all pairs of different ones: no linear dimension
+        grows as fast.
         """
         batch, then = self.batch_size, self.batch_size + steps
         if self.stride == 1 and size and size * (batch + 1) ** 2 == larger * batch**2:
@@ -236,7 +237,7 @@ def same_work(first: StepTrace, second: StepTrace) -> bool:
 
 
 def splits_unevenly(first: StepTrace, second: StepTrace) -> bool:
-    """Tells whether the samples that the second step has more went to some of several parts of a batch only."""
+    """Tells whether only some of the parts that the second step splits a batch into got its additional samples."""
 
     def uneven(op: Operation) -> bool:
         return len({tensor.shape for tensor in op.outputs}) > 1

@@ -192,7 +192,7 @@ class Recurrent:
 
     @property
     def _steps_in_flight(self) -> int:
-        """How many time steps layers are apart that run one behind the other: fewer for larger batches."""
+        """How many time steps lie between layers that run one behind the other: fewer for larger batches."""
         if self.layers == 1:
             return self.length
         if self.batch <= 16 or self.length >= _LONG_SEQUENCE:

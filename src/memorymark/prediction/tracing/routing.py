@@ -14,7 +14,7 @@ from torch import Tensor
 Routing = Literal["even", "worst"]
 """``even``: each expert gets as many tokens. ``worst``: all get one, and the same few get all of the others."""
 
-# Above this many choices it is no router that chooses.
+# An operation with more choices than this is not a router.
 MOST_EXPERTS = 1024
 _CHOOSERS = {torch.ops.aten.topk.default, torch.ops.aten.max.dim, torch.ops.aten.argmax.default}
 

@@ -15,53 +15,14 @@ from memorymark.training.facts import TrainingFacts
 
 def to_document(step: TracedStep) -> dict[str, Any]:
     """Returns the step as JSON types; repeated tensors and operations are written once and referenced by index."""
-    tensors: dict[TensorFacts, int] = {}
-    operations: dict[int, int] = {}
-    written: list[list[Any]] = []
-
-    def place_of(operation: Operation) -> int:
-        # By identity, not by value: an operation that does not grow is the same object at both sizes.
-        if id(operation) not in operations:
-            operations[id(operation)] = len(written)
-            written.append(
-                [
-                    operation.name,
-                    [tensors.setdefault(facts, len(tensors)) for facts in operation.inputs],
-                    [tensors.setdefault(facts, len(tensors)) for facts in operation.outputs],
-                    list(operation.arguments),
-                    list(operation.freed),
-                    [list(made) for made in operation.made],
-                    operation.eager,
-                    operation.on_host,
-                ]
-            )
-        return operations[id(operation)]
-
-    def program(one: Program) -> dict[str, Any]:
-        steps = [
-            [
-                place_of(growth.operation),
-                place_of(growth.larger),
-                growth.batch_size,
-                growth.repeats,
-                list(growth.carried),
-                growth.stride,
-            ]
-            for growth in one.operations
-        ]
-        return {
-            "operations": steps,
-            "marks": [list(mark) for mark in one.marks],
-            "carried": [list(pair) for pair in one.carried.items()],
-        }
-
+    tables = _Tables()
     return {
-        "first": program(step.first),
-        "later": program(step.later),
-        "operations": written,
+        "first": tables.program(step.first),
+        "later": tables.program(step.later),
+        "operations": tables.operations,
         "tensors": [
             [list(t.shape), str(t.dtype).removeprefix("torch."), t.storage, t.contiguous, t.channels_last]
-            for t in tensors
+            for t in tables.tensors
         ],
         "weights": list(step.weights.items()),
         "owners": list(step.owners.items()),
@@ -69,6 +30,45 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "facts": asdict(step.facts),
         "worst": to_document(step.worst) if step.worst else None,
     }
+
+
+class _Tables:
+    """The tensors and operations that programs share, by their index."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[TensorFacts, int] = {}
+        self.operations: list[list[Any]] = []
+        self._places: dict[int, int] = {}
+
+    def program(self, program: Program) -> dict[str, Any]:
+        """Returns a program whose operations are in the table."""
+        return {
+            "operations": [self._growth(growth) for growth in program.operations],
+            "marks": [list(mark) for mark in program.marks],
+            "carried": [list(pair) for pair in program.carried.items()],
+        }
+
+    def _growth(self, growth: Growth) -> list[Any]:
+        both = [self._place_of(growth.operation), self._place_of(growth.larger)]
+        return [*both, growth.batch_size, growth.repeats, list(growth.carried), growth.stride]
+
+    def _place_of(self, operation: Operation) -> int:
+        # By identity, not by value: an operation that does not grow is the same object at both sizes.
+        if id(operation) not in self._places:
+            self._places[id(operation)] = len(self.operations)
+            self.operations.append(
+                [
+                    operation.name,
+                    [self.tensors.setdefault(facts, len(self.tensors)) for facts in operation.inputs],
+                    [self.tensors.setdefault(facts, len(self.tensors)) for facts in operation.outputs],
+                    list(operation.arguments),
+                    list(operation.freed),
+                    [list(made) for made in operation.made],
+                    operation.eager,
+                    operation.on_host,
+                ]
+            )
+        return self._places[id(operation)]
 
 
 def from_document(document: dict[str, Any]) -> TracedStep:
@@ -91,17 +91,10 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         for name, inputs, outputs, arguments, freed, made, eager, on_host in document["operations"]
     ]
 
-    def program(one: dict[str, Any]) -> Program:
-        growths = [
-            Growth(operations[a], operations[b], batch_size, repeats, tuple(carried), stride)
-            for a, b, batch_size, repeats, carried, stride in one["operations"]
-        ]
-        return Program(growths, [(phase, end) for phase, end in one["marks"]], dict(one.get("carried", ())))
-
     tensor_count, frozen_tensor_count = document["tensor_counts"]
     return TracedStep(
-        first=program(document["first"]),
-        later=program(document["later"]),
+        first=_program(document["first"], operations),
+        later=_program(document["later"], operations),
         weights=dict(document["weights"]),
         owners=dict(document["owners"]),
         tensors=tensor_count,
@@ -109,6 +102,15 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         facts=TrainingFacts(**document["facts"]),
         worst=from_document(document["worst"]) if document["worst"] else None,
     )
+
+
+def _program(document: dict[str, Any], operations: list[Operation]) -> Program:
+    growths = [
+        Growth(operations[a], operations[b], batch_size, repeats, tuple(carried), stride)
+        for a, b, batch_size, repeats, carried, stride in document["operations"]
+    ]
+    marks = [(phase, end) for phase, end in document["marks"]]
+    return Program(growths, marks, dict(document.get("carried", ())))
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -178,8 +178,8 @@ class Tracer(TorchDispatchMode):
     def _outside_of_modules(self, tensor: Tensor) -> float | bool | None:
         """Returns what a caller's own code reads, if it takes the same memory for any value: a loss to print, say.
 
-        A count may be a size, except in an evaluation, where it is one of right answers. Flags are taken to be down,
-        such as those of overflows and of first steps.
+        A count may be a size, except in an evaluation, where it counts right answers. Flags, such as those of overflows
+        and of first steps, are assumed to be false.
         """
         whole = self._is_own or self._between
         if tensor.is_floating_point():
