@@ -83,20 +83,26 @@ class TracedStep:
         return {number: size for number, size in made if self.owners.get(number) == "optimizer_state"}
 
 
-def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
-    """Traces the workload as a GPU of this compute capability would run it, its tokens spread evenly over experts."""
+def trace_training(
+    workload: Workload, recipe: Recipe, capability: tuple[int, int], *, every_layer: bool = False
+) -> TracedStep:
+    """Traces the workload as a GPU of this compute capability would run it, its tokens spread evenly over experts.
+
+    Of many like layers only a few run, unless ``every_layer`` should; the result is the same.
+    """
     if recipe.compile:
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
-    step, routed = _trace(workload, recipe, capability, "even")
+    shorten = not every_layer and _runs_by_the_book(workload, recipe)
+    step, routed = _trace(workload, recipe, capability, "even", shorten=shorten)
     if not routed:
         return step
-    worst, _ = _trace(workload, recipe, capability, "worst")
+    worst, _ = _trace(workload, recipe, capability, "worst", shorten=shorten)
     return replace(step, worst=worst)
 
 
 def _trace(
-    workload: Workload, recipe: Recipe, capability: tuple[int, int], routing: Routing
+    workload: Workload, recipe: Recipe, capability: tuple[int, int], routing: Routing, *, shorten: bool
 ) -> tuple[TracedStep, bool]:
     """Returns the traced step, and whether its sizes depend on the routing of tokens to experts."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -106,17 +112,17 @@ def _trace(
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
         tracing = partial(_run, workload, recipe, capability, model=model, fake_mode=fake_mode, routing=routing)
-        rows = Rows(model) if _runs_by_the_book(workload, recipe) else None
+        rows = Rows(model) if shorten else None
         if rows is not None and rows.found:
             try:
                 return tracing(rows=rows)
-            except Exception:  # whatever a few layers cannot do alone, all of them can, or say why not
+            except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
                 model.zero_grad(set_to_none=True)
         return tracing()
 
 
 def _runs_by_the_book(workload: Workload, recipe: Recipe) -> bool:
-    """Tells whether each layer does its work when it is called, and no code of the caller's or copy of the model's."""
+    """Tells whether a step is the model's own work alone: no step of the caller's, copy of the model or offloading."""
     own = workload.step is not None or workload.between or workload.optimizer is not None
     return not own and not workload.compares and not workload.completions and recipe.offload == "none"
 
