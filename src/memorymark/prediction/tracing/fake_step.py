@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,9 +27,11 @@ from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
 from memorymark.prediction.tracing.flash_attention import flash_attention
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
+from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
+from memorymark.prediction.tracing.repeating import Repeating
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
@@ -81,20 +83,26 @@ class TracedStep:
         return {number: size for number, size in made if self.owners.get(number) == "optimizer_state"}
 
 
-def trace_training(workload: Workload, recipe: Recipe, capability: tuple[int, int]) -> TracedStep:
-    """Traces the workload as a GPU of this compute capability would run it, its tokens spread evenly over experts."""
+def trace_training(
+    workload: Workload, recipe: Recipe, capability: tuple[int, int], *, every_layer: bool = False
+) -> TracedStep:
+    """Traces the workload as a GPU of this compute capability would run it, its tokens spread evenly over experts.
+
+    Of many like layers only a few run, unless ``every_layer`` should; the result is the same.
+    """
     if recipe.compile:
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
-    step, routed = _trace(workload, recipe, capability, "even")
+    shorten = not every_layer and _runs_by_the_book(workload, recipe)
+    step, routed = _trace(workload, recipe, capability, "even", shorten=shorten)
     if not routed:
         return step
-    worst, _ = _trace(workload, recipe, capability, "worst")
+    worst, _ = _trace(workload, recipe, capability, "worst", shorten=shorten)
     return replace(step, worst=worst)
 
 
 def _trace(
-    workload: Workload, recipe: Recipe, capability: tuple[int, int], routing: Routing
+    workload: Workload, recipe: Recipe, capability: tuple[int, int], routing: Routing, *, shorten: bool
 ) -> tuple[TracedStep, bool]:
     """Returns the traced step, and whether its sizes depend on the routing of tokens to experts."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -103,24 +111,62 @@ def _trace(
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
-        own_loss = workload.loss is not None
-        tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss)
-        workload = _moved_from_host(workload, tracer) if workload.from_host else workload
-        step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
-        _update_all_at_once(step)
-        _note_updates(step, tracer)
-        with ExitStack() as stack:
-            if workload.step is not None or own_loss or workload.between:
-                stack.enter_context(tracer.seeing_forwards())
-            contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
-            for context in contexts:
-                stack.enter_context(context)
-            kept = [tensor for one in step.models() for tensor in _in_order(one)]
-            weights = {tracer.number_of(tensor): tensor.untyped_storage().nbytes() for tensor in kept}
+        tracing = partial(_run, workload, recipe, capability, model=model, fake_mode=fake_mode, routing=routing)
+        rows = Rows(model) if shorten else None
+        if rows is not None and rows.found:
+            try:
+                return tracing(rows=rows)
+            except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
+                model.zero_grad(set_to_none=True)
+        return tracing()
+
+
+def _runs_by_the_book(workload: Workload, recipe: Recipe) -> bool:
+    """Tells whether a step is the model's own work alone: no step of the caller's, copy of the model or offloading."""
+    own = workload.step is not None or workload.between or workload.optimizer is not None
+    return not own and not workload.compares and not workload.completions and recipe.offload == "none"
+
+
+def _run(
+    workload: Workload,
+    recipe: Recipe,
+    capability: tuple[int, int],
+    *,
+    model: nn.Module,
+    fake_mode: FakeTensorMode,
+    routing: Routing,
+    rows: Rows | None = None,
+) -> tuple[TracedStep, bool]:
+    """Traces steps of the model, of its ``rows`` only a few layers, whose operations then stand for all others'."""
+    own_loss = workload.loss is not None
+    tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss, rows=rows)
+    workload = _moved_from_host(workload, tracer) if workload.from_host else workload
+    make_step = partial(TrainingStep, workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
+    whole = make_step()
+    with ExitStack() as stack:
+        if workload.step is not None or own_loss or workload.between:
+            stack.enter_context(tracer.seeing_forwards())
+        contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
+        for context in contexts:
+            stack.enter_context(context)
+        kept = [tensor for one in whole.models() for tensor in _in_order(one)]
+        with rows.shortened() if rows is not None else nullcontext():
+            step = make_step() if rows is not None else whole
+            _update_all_at_once(step)
+            _note_updates(step, tracer)
+            run = [tensor for one in step.models() for tensor in _in_order(one)] if rows is not None else kept
+            numbers = {id(tensor): tracer.number_of(tensor) for tensor in run}
             step.look_at_generation()
             generation, step.generation = step.generation, None  # its memory does not grow linearly with the batch
             traces, batch_size, stride = _steps(step, tracer)
-        first, later = merge(traces, batch_size, stride)
+        if rows is not None:
+            repeating = Repeating(rows.found, tracer.next_number)
+            repeating.know(numbers.values())
+            for tensor, row, block, key in rows.tensors():
+                numbers[id(tensor)] = repeating.add_weight(row, block, key, numbers.get(id(tensor)))
+            traces = repeating.whole(traces)
+        weights = {numbers[id(tensor)]: tensor.untyped_storage().nbytes() for tensor in kept}
+    first, later = merge(traces, batch_size, stride)
     traced = TracedStep(
         first,
         later,
@@ -128,7 +174,7 @@ def _trace(
         traces[1].owners,
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
-        facts=replace(_facts(step, generation), routing_matters=tracer.routed),
+        facts=replace(_facts(whole, generation), routing_matters=tracer.routed),
         generation=generation,
     )
     return traced, tracer.routed

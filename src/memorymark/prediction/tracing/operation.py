@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -80,6 +80,13 @@ def _base_name(name: str) -> str:
     return parts[1] if len(parts) > 2 else name
 
 
+class Block(NamedTuple):
+    """A block of layers: which row of them it belongs to, and its place among those of the row that run."""
+
+    row: int
+    place: int
+
+
 @dataclass
 class StepTrace:
     """All operations of one step, and after how many of them each phase ended.
@@ -87,7 +94,8 @@ class StepTrace:
     ``owners`` maps the lasting storages to their owners after the last backward pass. ``updates`` are the
     operations of optimizers before the optimizer's phase: the places of the first and of the one after the last.
     ``is_own`` says that it is a step of the caller's own, in which all updates are noted so. ``renamed`` maps sums that
-    were made in place to the storages that hold them.
+    were made in place to the storages that hold them. ``blocks`` says for each operation to which block of layers it
+    belongs.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -96,3 +104,4 @@ class StepTrace:
     updates: list[tuple[int, int]] = field(default_factory=list)
     is_own: bool = False
     renamed: dict[int, int] = field(default_factory=dict)
+    blocks: list[Block | None] = field(default_factory=list)

@@ -20,6 +20,7 @@ from memorymark.devices.allocations import Phase
 from memorymark.devices.host_memory import runs_on_host
 from memorymark.devices.storages import StorageNumbers
 from memorymark.errors import CannotPredictError
+from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.operation import (
     GRADIENTS_MEET,
     MODEL_RETURNS,
@@ -48,17 +49,24 @@ class Tracer(TorchDispatchMode):
 
     ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. A step that
     ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass; so may an
-    ``own_loss``.
+    ``own_loss``. ``rows`` are those of the model that run shortened.
     """
 
     def __init__(
-        self, fake_mode: FakeTensorMode, routing: Routing = "even", *, is_own: bool = False, own_loss: bool = False
+        self,
+        fake_mode: FakeTensorMode,
+        routing: Routing = "even",
+        *,
+        is_own: bool = False,
+        own_loss: bool = False,
+        rows: Rows | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
         self.routed = False
         self._routing: Routing = routing
         self._fake_mode = fake_mode
+        self._rows = rows
         self._freed: list[int] = []
         self._numbers = StorageNumbers(self._freed.append)
         self._on_host: set[int] = set()
@@ -133,6 +141,11 @@ class Tracer(TorchDispatchMode):
         yield
         self._in_backward, self._in_optimizer = in_backward, False
         trace.updates.append((start, len(trace.operations)))
+
+    @property
+    def next_number(self) -> int:
+        """The first number that no storage has."""
+        return self._numbers.next
 
     def number_of(self, tensor: Tensor) -> int:
         """Returns the number of a tensor's memory, a new one if it was not seen before."""
@@ -243,6 +256,7 @@ class Tracer(TorchDispatchMode):
         self.trace.operations.append(
             Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host)
         )
+        self.trace.blocks.append(self._rows.block_now() if self._rows is not None else None)
         self._freed.clear()
 
     def _facts(self, tensor: Tensor) -> TensorFacts:
