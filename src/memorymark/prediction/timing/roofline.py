@@ -12,7 +12,10 @@ from memorymark.catalog import GpuEntry
 from memorymark.prediction.timing import attention as attention_time
 from memorymark.prediction.timing import convolution as convolution_time
 from memorymark.prediction.timing import elementwise as elementwise_time
+from memorymark.prediction.timing import lookups as lookup_time
+from memorymark.prediction.timing import norms as norm_time
 from memorymark.prediction.timing import recurrent as recurrent_time
+from memorymark.prediction.timing import resizing as resizing_time
 from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing import recurrent
 from memorymark.prediction.tracing.operation import COPIES, MATRIX_PRODUCTS, MODEL_RETURNS, Operation, TensorFacts
@@ -54,40 +57,36 @@ COSTS: dict[str, tuple[float, float]] = {
     "large depthwise convolution backward": (114.0, 0.0),
     "grouped convolution": (25.0, 5.5),
     "grouped convolution backward": (26.0, 6.5),
-    "layer norm": (0.0, 2.6),
+    "layer norm": (0.0, 1.5),
     "layer norm backward": (0.0, 3.5),
+    "group norm": (1.0, 0.0),
+    "group norm backward": (0.0, 2.5),
     "batch norm": (0.0, 2.4),
     "batch norm backward": (0.0, 2.5),
     "channels-last batch norm": (0.0, 4.2),
     "channels-last batch norm backward": (0.0, 2.8),
-    "softmax": (0.0, 1.9),
+    "softmax": (0.0, 2.35),
+    "safe softmax": (0.0, 5.4),
+    "softmax backward": (0.0, 2.6),
+    "log softmax backward": (0.0, 1.65),
+    "short softmax": (0.0, 1.35),
     "reduction": (0.0, 2.1),
-    "embedding": (0.0, 3.9),
-    "embedding backward": (0.0, 12.0),
+    "lookup": (0.0, 1.3),
+    "filling": (0.0, 1.3),
+    "indexed sum": (0.0, 12.0),
     "optimizer": (0.0, 1.25),
     "elementwise": (0.0, 1.08),
+    "masked elementwise": (0.0, 2.15),
+    "dropout": (0.0, 1.55),
     "strided elementwise": (0.0, 1.9),
 }
 KINDS = {
-    "native_layer_norm": "layer norm",
-    "native_layer_norm_backward": "layer norm backward",
-    "_fused_rms_norm": "layer norm",
-    "_fused_rms_norm_backward": "layer norm backward",
-    "native_group_norm": "layer norm",
-    "native_group_norm_backward": "layer norm",
-    "_softmax": "softmax",
-    "_log_softmax": "softmax",
-    "_safe_softmax": "softmax",
-    "_softmax_backward_data": "softmax",
-    "_log_softmax_backward_data": "softmax",
     "sum": "reduction",
     "mean": "reduction",
     "linalg_vector_norm": "reduction",
-    "embedding": "embedding",
-    "index": "embedding",
-    "gather": "embedding",
-    "embedding_dense_backward": "embedding backward",
-    "index_put": "embedding backward",
+    "index_put": "indexed sum",
+    "native_dropout": "dropout",
+    "masked_fill": "masked elementwise",
 }
 # Operations that run no kernel: views, memory that is not written yet, and the end of a forward pass.
 VIEWS = frozenset({MODEL_RETURNS}) | frozenset(
@@ -181,8 +180,12 @@ def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Wor
         return _int8_product(op, gpu, traffic_seconds)
     if name in ("convolution", "convolution_backward"):
         return convolution_time.work_of(op, gpu, peak_bytes)
-    if name in ("native_batch_norm", "native_batch_norm_backward"):
-        return _batch_norm(op, traffic_seconds)
+    if name in norm_time.NAMES:
+        return norm_time.work_of(op, gpu, traffic_seconds)
+    if name in resizing_time.NAMES:
+        return resizing_time.work_of(op, gpu, traffic_seconds)
+    if name in lookup_time.NAMES:
+        return lookup_time.work_of(op, gpu, traffic_seconds)
     if name.startswith(attention_time.FLASH) or (
         name.startswith("_scaled_dot_product") and len(op.inputs[0].shape) == 4
     ):
@@ -247,15 +250,3 @@ def _groups(op: Operation, rows: int, depth: int) -> tuple[int, int, int]:
 def _to_tiles(size: int) -> int:
     """Rounds a size up to whole tiles; a small size gets a smaller tile."""
     return size if 2 * size <= TILE else -(-size // TILE) * TILE
-
-
-def _batch_norm(op: Operation, traffic_seconds: float) -> Work:
-    """In the default layout one block processes each channel, so few channels leave most of the GPU idle."""
-    backward = "backward" in op.name
-    tensor = op.inputs[0]
-    kind = f"batch norm{' backward' if backward else ''}"
-    if tensor.channels_last or len(tensor.shape) < 3:
-        return Work(f"channels-last {kind}", 0.0, traffic_seconds)
-    nanoseconds = (1.5 if backward else 0.55) * (1.6 if tensor.dtype in HALF else 1.0)
-    per_channel = 1e-9 * nanoseconds * tensor.numel / tensor.shape[1]
-    return Work(kind, 0.0, traffic_seconds, least_seconds=per_channel)
