@@ -19,7 +19,7 @@ SORTING_SECONDS = 140e-6
 # Rows of a table lie far apart: the cost of an element of each row that is written, and of one that is added to it.
 WRITTEN_FLOPS, ADDED_FLOPS = 600.0, 170.0
 # The gradients of one row are added up in groups of ten, whose sums wait for one another.
-IN_GROUP, WAITING_SECONDS = 10, 3e-6
+IN_GROUP, WAITING_SECONDS = 10, 0.3e-6
 
 
 def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
