@@ -39,24 +39,6 @@ COSTS: dict[str, tuple[float, float]] = {
     "masked half attention backward": (2.7, 3.6),
     "flash attention": (2.75, 1.0),
     "flash attention backward": (3.2, 3.8),
-    "convolution": (1.4, 3.3),
-    "convolution backward": (2.4, 3.3),
-    "half convolution": (1.4, 4.7),
-    "half convolution backward": (2.4, 4.9),
-    "narrow convolution": (1.4, 6.0),
-    "narrow convolution backward": (2.4, 7.2),
-    "pointwise convolution": (0.8, 1.1),
-    "pointwise convolution backward": (0.8, 1.2),
-    "stem convolution": (14.0, 4.3),
-    "stem convolution backward": (4.4, 1.8),
-    "channels-last convolution": (1.8, 0.9),
-    "channels-last convolution backward": (2.1, 1.45),
-    "depthwise convolution": (9.5, 3.5),
-    "depthwise convolution backward": (40.0, 3.0),
-    "large depthwise convolution": (9.5, 3.5),
-    "large depthwise convolution backward": (114.0, 0.0),
-    "grouped convolution": (25.0, 5.5),
-    "grouped convolution backward": (26.0, 6.5),
     "layer norm": (0.0, 1.5),
     "layer norm backward": (0.0, 3.5),
     "group norm": (1.0, 0.0),
@@ -126,15 +108,17 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_byte
     """Returns the GPU time of one operation, in a step with this memory peak."""
     if operation.name in RECURRENT:
         return recurrent_time.device_seconds(operation, gpu)
-    seconds = _kernel_seconds(operation, gpu, peak_bytes, tf32=tf32)
+    if operation.base_name in convolution_time.NAMES:
+        return convolution_time.device_seconds(operation, gpu, peak_bytes) + KERNEL_GAP_SECONDS
+    seconds = _kernel_seconds(operation, gpu, tf32=tf32)
     if tf32 and operation.base_name in MATRIX_PRODUCTS:
         # cuBLAS may use it, and need not.
-        seconds = min(seconds, _kernel_seconds(operation, gpu, peak_bytes, tf32=False))
+        seconds = min(seconds, _kernel_seconds(operation, gpu, tf32=False))
     return seconds + KERNEL_GAP_SECONDS
 
 
-def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> float:
-    work = _work(operation, gpu, peak_bytes, tf32=tf32)
+def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
+    work = _work(operation, gpu, tf32=tf32)
     arithmetic, traffic = COSTS[work.kind]
     seconds = arithmetic * work.arithmetic_seconds + traffic * work.traffic_seconds
     # Slow memory can bound even operations that arithmetic limits on other GPUs.
@@ -170,7 +154,7 @@ def step_seconds(device: float, host: float) -> float:
     return float((device**6 + host**6) ** (1 / 6))
 
 
-def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Work:
+def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:
     name = op.base_name
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (written if name in WRITE_ONLY else read + written) / gpu.bytes_per_second
@@ -178,8 +162,6 @@ def _work(op: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> Wor
         return _product(op, gpu, traffic_seconds, tf32=tf32)
     if name == "int8_product":
         return _int8_product(op, gpu, traffic_seconds)
-    if name in ("convolution", "convolution_backward"):
-        return convolution_time.work_of(op, gpu, peak_bytes)
     if name in norm_time.NAMES:
         return norm_time.work_of(op, gpu, traffic_seconds)
     if name in resizing_time.NAMES:
