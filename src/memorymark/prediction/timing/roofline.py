@@ -6,7 +6,7 @@ each kind, and is assumed to be the same on other GPUs.
 
 from __future__ import annotations
 
-from math import inf, prod
+from math import inf
 
 from memorymark.catalog import GpuEntry
 from memorymark.prediction.timing import attention as attention_time
@@ -14,24 +14,27 @@ from memorymark.prediction.timing import convolution as convolution_time
 from memorymark.prediction.timing import elementwise as elementwise_time
 from memorymark.prediction.timing import lookups as lookup_time
 from memorymark.prediction.timing import norms as norm_time
+from memorymark.prediction.timing import products as product_time
 from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing import resizing as resizing_time
-from memorymark.prediction.timing.work import HALF, Work, half_flops
+from memorymark.prediction.timing import updates as update_time
+from memorymark.prediction.timing.work import Work
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import COPIES, MATRIX_PRODUCTS, MODEL_RETURNS, Operation, TensorFacts
+from memorymark.prediction.tracing.operation import COPIES, MATRIX_PRODUCTS, MODEL_RETURNS, Operation
 from memorymark.prediction.tracing.program import Program
 
-GROUPED = "_grouped_mm"
 RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
 
 
 # Kind of work: how many times longer than at full rate its arithmetic takes, and its memory traffic. They add up.
 COSTS: dict[str, tuple[float, float]] = {
-    "fp32 product": (1.13, 1.0),
-    "tensor-core product": (1.0, 1.2),
-    "product of odd width": (0.71, 0.0),
-    "product with odd rows": (0.47, 0.0),
-    "fp32 attention": (2.07, 1.2),
+    "fp32 product": (1.13, 1.5),
+    "TF32 product": (1.0, 1.2),
+    "TF32 product of uneven rows": (1.8, 3.0),
+    "tensor-core product": (0.9, 1.2),
+    "product of uneven rows": (0.3, 1.6),
+    "product of odd rows": (0.42, 2.5),
+    "fp32 attention": (0.95, 1.2),
     "fp32 attention backward": (2.3, 1.2),
     "half attention": (1.3, 2.5),
     "half attention backward": (1.6, 3.5),
@@ -78,11 +81,6 @@ VIEWS = frozenset({MODEL_RETURNS}) | frozenset(
 )
 # The gradient of such a loss is mostly zeros, and nothing is read for those.
 WRITE_ONLY = frozenset({"nll_loss_backward", "nll_loss2d_backward"})
-# A matrix product consists of square tiles of this size; each multiprocessor computes one at a time.
-TILE = 192
-SPLIT_DEPTH = 512
-# Half-precision rows whose length is not a multiple of this are not read in whole words.
-ALIGNED = 8
 # The seconds between two kernels of a stream.
 KERNEL_GAP_SECONDS = 2.5e-6
 # The host's seconds for a call from Python, for one from autograd, for a view, for each parameter that a plain or a
@@ -158,10 +156,8 @@ def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:
     name = op.base_name
     read, written = sum(t.nbytes for t in op.inputs), sum(t.nbytes for t in op.outputs)
     traffic_seconds = (written if name in WRITE_ONLY else read + written) / gpu.bytes_per_second
-    if name in MATRIX_PRODUCTS:
-        return _product(op, gpu, traffic_seconds, tf32=tf32)
-    if name == "int8_product":
-        return _int8_product(op, gpu, traffic_seconds)
+    if name in product_time.NAMES:
+        return product_time.work_of(op, gpu, traffic_seconds, tf32=tf32)
     if name in norm_time.NAMES:
         return norm_time.work_of(op, gpu, traffic_seconds)
     if name in resizing_time.NAMES:
@@ -172,63 +168,8 @@ def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:
         name.startswith("_scaled_dot_product") and len(op.inputs[0].shape) == 4
     ):
         return attention_time.work_of(op, gpu, traffic_seconds)
-    if name.startswith(("_foreach", "_fused_adam", "_fused_sgd", "_amp_foreach")):
-        return Work("optimizer", 0.0, (read + (written or read / 2)) / gpu.bytes_per_second)
+    if name.startswith(update_time.PREFIXES):
+        return update_time.work_of(op, gpu)
     if name in KINDS:
         return Work(KINDS[name], 0.0, traffic_seconds)
     return elementwise_time.work_of(op, gpu, traffic_seconds)
-
-
-def _product(op: Operation, gpu: GpuEntry, traffic_seconds: float, *, tf32: bool) -> Work:
-    left, right = op.inputs[:2] if op.base_name == GROUPED else op.inputs[-2:]
-    flops = _product_flops(op, left, right, gpu)
-    if right.dtype in HALF:
-        at_full_rate = flops / half_flops(gpu, right.dtype)
-        if right.shape[-1] % ALIGNED or _row(left) % ALIGNED or _row(right) % ALIGNED:
-            # Bound by how fast the CUDA cores fetch single elements.
-            kind = "product of odd width" if right.shape[-1] % ALIGNED else "product with odd rows"
-            return Work(kind, flops / gpu.fp32_flops, traffic_seconds, least_seconds=at_full_rate)
-        return Work("tensor-core product", at_full_rate, traffic_seconds)
-    if tf32 and gpu.tf32_flops > gpu.fp32_flops:
-        return Work("tensor-core product", flops / gpu.tf32_flops, traffic_seconds)
-    return Work("fp32 product", flops / gpu.fp32_flops, traffic_seconds)
-
-
-def _int8_product(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
-    """Assumes the rate of fp16: datasheets promise twice that, and LLM.int8 was never seen to reach it."""
-    rows, weight = op.inputs
-    flops = 2.0 * rows.numel * weight.shape[0]
-    return Work("tensor-core product", flops / gpu.half_flops, traffic_seconds)
-
-
-def _row(matrix: TensorFacts) -> int:
-    """Returns how many elements are contiguous; a transposed matrix is stored by columns."""
-    return matrix.shape[-1 if matrix.contiguous else -2]
-
-
-def _product_flops(op: Operation, left: TensorFacts, right: TensorFacts, gpu: GpuEntry) -> float:
-    """Returns the operations of a matrix product, including those lost to a partly filled wave of tiles."""
-    rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    count = max(prod(left.shape[:-2]), 1)
-    if op.base_name == GROUPED:
-        count, rows, depth = _groups(op, rows, depth)
-    tiles = max(count * -(-rows // TILE) * -(-columns // TILE), 1)
-    if tiles < gpu.multiprocessors:  # few tiles with a long inner dimension are split along it
-        tiles = min(tiles * max(depth // SPLIT_DEPTH, 1), gpu.multiprocessors)
-    idle_factor = -(-tiles // gpu.multiprocessors) * gpu.multiprocessors / tiles
-    return 2.0 * count * _to_tiles(rows) * depth * _to_tiles(columns) * idle_factor
-
-
-def _groups(op: Operation, rows: int, depth: int) -> tuple[int, int, int]:
-    """Returns how many products a grouped one has, and the rows and the depth of each if all are equally large."""
-    left, right = op.inputs[:2]
-    if len(left.shape) == len(right.shape) == 2:  # the gradient of the weights: groups share out the inner dimension
-        count = op.outputs[0].shape[0]
-        return count, rows, -(-depth // count)
-    count = max(left.shape[0] if len(left.shape) == 3 else 1, right.shape[0] if len(right.shape) == 3 else 1)
-    return count, rows if len(left.shape) == 3 else -(-rows // count), depth
-
-
-def _to_tiles(size: int) -> int:
-    """Rounds a size up to whole tiles; a small size gets a smaller tile."""
-    return size if 2 * size <= TILE else -(-size // TILE) * TILE
