@@ -169,7 +169,11 @@ def of_scratch(results: list[Compared]) -> list[object]:
     if not errors:
         return [0, "", "", ""]
     exact = sum(error == 0.0 for error in errors)
-    return [len(errors), f"{100 * exact / len(errors):.0f} %", *(f"{100 * e:.0f} %" for e in (median(errors), high(errors)))]
+    return [
+        len(errors),
+        f"{100 * exact / len(errors):.0f} %",
+        *(f"{100 * e:.0f} %" for e in (median(errors), high(errors))),
+    ]
 
 
 def high(errors: list[float]) -> float:

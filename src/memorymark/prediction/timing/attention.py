@@ -18,8 +18,8 @@ HAVE_NEWER_INSTRUCTIONS = (9, 10)
 AT_OLDER_RATE = 0.5
 # A causal mask leaves half of the scores and some tiles for each row of tiles, in each pass.
 CAUSAL = ((0.53, 2.2), (0.49, 1.1))
-# The other kernels skip the tiles that a causal mask leaves out, and in half precision's backward pass win only a part of
-# that: this share of the tiles still costs their time.
+# The other kernels skip the tiles that a causal mask leaves out. In half precision's backward pass this share of the
+# time remains whatever the mask.
 SKIPPED_FOR_NOTHING = {"fp32": (0.0, 0.0), "half": (0.0, 0.4)}
 # How many choices are made before that of a causal mask: whether to keep sums, or which gradients are wanted.
 CHOICES_BEFORE = {
@@ -73,6 +73,18 @@ def _is_causal(op: Operation) -> bool:
     """Tells whether the mask is causal, a choice that may be left out and comes after others."""
     choices = [argument for argument in op.arguments if isinstance(argument, bool)]
     return any(choices[CHOICES_BEFORE.get(op.base_name, 0) :][:1])
+
+
+def _flash(op: Operation, arithmetic_seconds: float, traffic_seconds: float) -> Work:
+    """The work of flash-attn's kernels, whose dropout was not timed."""
+    return Work(f"flash attention{' backward' if 'backward' in op.name else ''}", arithmetic_seconds, traffic_seconds)
+
+
+def _slower(columns: int, op: Operation, gpu: GpuEntry, *, backward: bool) -> float:
+    """Returns how many times longer flash-attn's arithmetic takes than that of all scores would on an H200."""
+    rate = 1.0 if gpu.capability[0] in HAVE_NEWER_INSTRUCTIONS else AT_OLDER_RATE
+    share, more = CAUSAL[backward]
+    return rate * (share + more / max(_to_tiles(columns, TILE) // TILE, 2) if _is_causal(op) else 1.0)
 
 
 def _heads_and_lengths(op: Operation, *, backward: bool) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ class Cost:
     tap_flops: float
 
     def seconds(self, threads: int, window: int, gpu: GpuEntry) -> float:
+        """Returns the time of so many threads with windows of so many places."""
         return one_by_one(threads, self.thread_flops + self.tap_flops * window, gpu)
 
 

@@ -52,14 +52,15 @@ PER_ELEMENT = {
     "pixel_shuffle": 210.0,
     "pixel_unshuffle": 210.0,
 }
-# Adaptive pooling gives a block to each image, few of whose threads have a place of the result. Each reads its window
-# value by value, which takes a while if it is alone and longer if the GPU is full; so many blocks fill a multiprocessor.
+# Adaptive pooling gives a block to each channel of a sample, few of whose threads have a place of the result. Each of
+# these reads its window value by value, which takes longer if the GPU is full; so many blocks fill a multiprocessor.
 POOLS = frozenset({"_adaptive_avg_pool2d", "_adaptive_avg_pool3d"})
 POOLS_BACKWARD = frozenset(name + BACKWARD for name in POOLS)
 POOL_START_SECONDS, POOL_READ_SECONDS, POOL_CROWDED = 2e-6, 20e-9, 1.3
 POOL_BLOCKS = 8
 POOL_BACKWARD_FLOPS = {"fp32": 930.0, "half": 2400.0}
-NAMES = POOLS | POOLS_BACKWARD | frozenset(PER_ELEMENT) | frozenset(name + end for name in NEIGHBOURS for end in ("", BACKWARD))
+INTERPOLATIONS = frozenset(name + end for name in NEIGHBOURS for end in ("", BACKWARD))
+NAMES = POOLS | POOLS_BACKWARD | INTERPOLATIONS | frozenset(PER_ELEMENT)
 
 
 def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:

@@ -9,7 +9,14 @@ from memorymark.prediction.tracing.operation import Operation
 PREFIXES = ("_foreach", "_fused_adam", "_fused_sgd", "_amp_foreach")
 # How many lists of tensors an operation reads, and how many of them a fused optimizer writes; other operations write
 # one. Those not named here read one list, or two with this overload.
-LISTS = {"_foreach_addcmul": 3, "_foreach_addcdiv": 3, "_foreach_lerp": 2, "_fused_adam": 4, "_fused_adamw": 4, "_fused_sgd": 3}
+LISTS = {
+    "_foreach_addcmul": 3,
+    "_foreach_addcdiv": 3,
+    "_foreach_lerp": 2,
+    "_fused_adam": 4,
+    "_fused_adamw": 4,
+    "_fused_sgd": 3,
+}
 WRITTEN = {"_fused_adam": 3, "_fused_adamw": 3, "_fused_sgd": 2}
 OF_TWO_LISTS = "List"
 # The cost of each parameter, whatever its type.
