@@ -4,7 +4,8 @@ python benchmarks/kernels.py [--only=convolution,resize] [--out=FOLDER] [--recor
 
 The truth is in tests/data/h200_single_kernels.json.gz (recorded by record_kernels.py). Every third operation, by a hash
 of its description, was set aside before any rule was fitted to the others. Times count where the GPU did not wait for
-the host. Scratch space is compared with all that an operation allocates, its results included.
+the host. Scratch space is compared with all that an operation allocates, its results included. With --record the errors
+go into tests/data, from which docs/accuracy.md is made, and what the held-out operations run, which a test predicts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
+
 from cases import flags, machine, rounded, save, table, versions
 from kernel_cases import CALL, Numbers
 from memorymark.catalog import find_gpu
@@ -26,12 +29,15 @@ from memorymark.prediction.memory.allocator import ROUND_BYTES
 from memorymark.prediction.memory.scratch import scratch_of
 from memorymark.prediction.memory.scratch_space import Scratch
 from memorymark.prediction.timing.roofline import device_seconds, launches
-from memorymark.prediction.tracing.operation import Operation
+from memorymark.prediction.tracing.operation import Operation, TensorFacts
 from memorymark.units import MIB
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 TRUTH = DATA / "h200_single_kernels.json.gz"
 RECORD = DATA / "h200_predicted_kernels.json"
+HELD_OUT = DATA / "h200_held_out_kernels.json.gz"
+# Of an optimizer, what is kept has at most so many tensors.
+MOST_TENSORS = 16
 MEASURED = ("ms", "host_ms", "scratch", "made")
 HELD_OUT_EVERY = 3
 # A time counts from this many milliseconds, and this many times those of the host, on.
@@ -201,16 +207,52 @@ def record(results: list[Compared]) -> None:
     RECORD.write_text(json.dumps(document | {"families": families}, sort_keys=True) + "\n")
 
 
+def keep_held_out(cases: list[tuple[Numbers, list[Operation]]]) -> None:
+    """Writes down what the held-out cases run, from which a test predicts them without tracing."""
+    kept = [
+        {"row": row, "operations": [_document(op) for op in operations]}
+        for row, operations in cases
+        if held_out(row) and len(row.get("sizes", ())) <= MOST_TENSORS
+    ]
+    HELD_OUT.write_bytes(gzip.compress(json.dumps(kept).encode(), mtime=0))
+
+
+def kept_held_out() -> Iterator[tuple[Numbers, list[Operation]]]:
+    """The cases that were written down, and what they run."""
+    for case in json.loads(gzip.decompress(HELD_OUT.read_bytes())):
+        yield case["row"], [_operation(document) for document in case["operations"]]
+
+
+def _document(op: Operation) -> list[Any]:
+    inputs, outputs = ([_facts(tensor) for tensor in tensors] for tensors in (op.inputs, op.outputs))
+    return [op.name, inputs, outputs, op.arguments, op.freed, op.made]
+
+
+def _facts(tensor: TensorFacts) -> list[Any]:
+    return [tensor.shape, str(tensor.dtype).removeprefix("torch."), tensor.contiguous, tensor.channels_last]
+
+
+def _operation(document: list[Any]) -> Operation:
+    name, inputs, outputs, arguments, freed, made = document
+    read, written = (
+        tuple(TensorFacts(tuple(shape), getattr(torch, dtype), 0, *layout) for shape, dtype, *layout in tensors)
+        for tensors in (inputs, outputs)
+    )
+    return Operation(name, read, written, tuple(arguments), tuple(freed), tuple(map(tuple, made)))
+
+
 def main() -> None:
     only = flags()["only"].split(",") if "only" in flags() else list(CALL)
     rows = [row for row in truth() if row["kind"] in only]
-    results = [compared(row, operations) for row, operations in traced(rows)]
+    cases = list(traced(rows))
+    results = [compared(row, operations) for row, operations in cases]
     tables = []
     for number, (columns, _) in COLUMNS.items():
         header = [number, *columns, *(f"held out: {column}" for column in columns)]
         tables.append(table(header, summary(results, number)))
     if "record" in flags() and "only" not in flags():
         record(results)
+        keep_held_out(cases)
     save("kernels", "\n\n".join([machine(), *tables]))
 
 
