@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, changes, comparison, llm
+from pages import accuracy, changes, comparison, kernels, llm
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +22,8 @@ BLOCKS = {
     "accuracy-by-pair": accuracy.by_pair,
     "accuracy-any-model": accuracy.any_model,
     "accuracy-any-model-counts": accuracy.any_model_counts,
+    "accuracy-kernels": kernels.by_kind,
+    "accuracy-kernels-made-with": kernels.made_with,
     "accuracy-llm": llm.by_case,
     "accuracy-llm-summary": llm.summary,
     "accuracy-llm-made-with": llm.made_with,

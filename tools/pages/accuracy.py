@@ -150,8 +150,10 @@ def made_with() -> str:
 
 def signature(record: dict[str, Any]) -> str:
     """What recorded predictions were made with, and how."""
-    made = record["made_with"]
+    made, later = record["made_with"], record.get("times_made_on")
+    again = [f"*Times were predicted again on {later}; the memory was not.*"] if later else []
     return paragraph(
         f"*Predicted with memorymark {made['memorymark']}, torch {made['torch']}, transformers {made['transformers']},",
         f"Python {made['python']}, {made['date']}; `{record['command']}`, which needs no GPU.*",
+        *again,
     )

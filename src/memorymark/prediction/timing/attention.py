@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from memorymark.catalog import GpuEntry
-from memorymark.prediction.timing.work import HALF, Work, half_flops, one_by_one
+from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing.operation import Operation
 
 # Scores are computed in square tiles of this size.
@@ -18,6 +18,19 @@ HAVE_NEWER_INSTRUCTIONS = (9, 10)
 AT_OLDER_RATE = 0.5
 # A causal mask leaves half of the scores and some tiles for each row of tiles, in each pass.
 CAUSAL = ((0.53, 2.2), (0.49, 1.1))
+# The other kernels skip the tiles that a causal mask leaves out. In half precision's backward pass this share of the
+# time remains whatever the mask.
+SKIPPED_FOR_NOTHING = {"fp32": (0.0, 0.0), "half": (0.0, 0.4)}
+# How many choices are made before that of a causal mask: whether to keep sums, or which gradients are wanted.
+CHOICES_BEFORE = {
+    "_scaled_dot_product_cudnn_attention": 1,
+    "_scaled_dot_product_efficient_attention": 1,
+    "_scaled_dot_product_efficient_attention_backward": 4,
+}
+# cuDNN pads heads to a multiple of this many elements; a kernel in fp32 has smaller tiles.
+HEAD, FP32_TILE = 64, 64
+# The cost of the exponential of each score in fp32, where the forward pass has little else to do.
+SCORE_FLOPS = 310.0
 # The cost of a random number for dropout, per score, in each precision and pass.
 DRAW_FLOPS = {"fp32": (150.0, 250.0), "half": (94.0, 45.0)}
 
@@ -29,18 +42,37 @@ def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
     heads, rows, columns = _heads_and_lengths(op, backward=backward)
     is_half = query.dtype in HALF
     rate = half_flops(gpu, query.dtype) if is_half else gpu.fp32_flops
-    flops = 4.0 * heads * _to_tiles(rows) * _to_tiles(columns) * query.shape[-1] * (2.5 if backward else 1.0)
+    tile = TILE if is_half or op.base_name.startswith(FLASH) else FP32_TILE
+    scores = heads * _to_tiles(rows, tile) * _to_tiles(columns, tile)
+    width = _to_tiles(query.shape[-1], HEAD) if "cudnn" in op.name else query.shape[-1]
+    seconds = 4.0 * scores * width * (2.5 if backward else 1.0) / rate
     if op.base_name.startswith(FLASH):
-        return _flash(op, flops / rate * _slower(columns, op, gpu, backward=backward), traffic_seconds)
+        return _flash(op, seconds * _slower(columns, op, gpu, backward=backward), traffic_seconds)
     precision = "half" if is_half else "fp32"
-    masked = "masked " if is_half and "efficient" in op.name else ""  # others take none, or a full one
+    share = _causal_share(op, columns, tile, SKIPPED_FOR_NOTHING[precision][backward])
+    masked = "masked " if is_half and "efficient" in op.name else ""  # the others take no mask, or a whole one
     drawn = heads * rows * columns if _drops_out(op) else 0
+    score_flops = (0.0 if is_half or backward else SCORE_FLOPS * scores) + DRAW_FLOPS[precision][backward] * drawn
     return Work(
         f"{masked}{precision} attention{' backward' if backward else ''}",
-        flops / rate,
+        share * seconds,
         traffic_seconds,
-        extra_seconds=one_by_one(drawn, DRAW_FLOPS[precision][backward], gpu),
+        extra_seconds=share * score_flops / gpu.fp32_flops,
     )
+
+
+def _causal_share(op: Operation, columns: int, tile: int, skipped_for_nothing: float) -> float:
+    """Returns the share of the time that is left under a causal mask: that of the tiles on and below the diagonal."""
+    if not _is_causal(op):
+        return 1.0
+    tiles = _to_tiles(columns, tile) // tile
+    return skipped_for_nothing + (1 - skipped_for_nothing) * (tiles + 1) / (2 * tiles)
+
+
+def _is_causal(op: Operation) -> bool:
+    """Tells whether the mask is causal, a choice that may be left out and comes after others."""
+    choices = [argument for argument in op.arguments if isinstance(argument, bool)]
+    return any(choices[CHOICES_BEFORE.get(op.base_name, 0) :][:1])
 
 
 def _flash(op: Operation, arithmetic_seconds: float, traffic_seconds: float) -> Work:
@@ -51,9 +83,8 @@ def _flash(op: Operation, arithmetic_seconds: float, traffic_seconds: float) -> 
 def _slower(columns: int, op: Operation, gpu: GpuEntry, *, backward: bool) -> float:
     """Returns how many times longer flash-attn's arithmetic takes than that of all scores would on an H200."""
     rate = 1.0 if gpu.capability[0] in HAVE_NEWER_INSTRUCTIONS else AT_OLDER_RATE
-    is_causal = next((argument for argument in op.arguments if isinstance(argument, bool)), False)
     share, more = CAUSAL[backward]
-    return rate * (share + more / max(_to_tiles(columns) // TILE, 2) if is_causal else 1.0)
+    return rate * (share + more / max(_to_tiles(columns, TILE) // TILE, 2) if _is_causal(op) else 1.0)
 
 
 def _heads_and_lengths(op: Operation, *, backward: bool) -> tuple[int, int, int]:
@@ -73,5 +104,5 @@ def _drops_out(op: Operation) -> bool:
     return any(isinstance(argument, float) and argument > 0 for argument in op.arguments)
 
 
-def _to_tiles(size: int) -> int:
-    return -(-size // TILE) * TILE
+def _to_tiles(size: int, tile: int) -> int:
+    return -(-size // tile) * tile
