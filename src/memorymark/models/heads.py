@@ -167,11 +167,12 @@ def model_class(config: Any, task: Task) -> type[nn.Module] | None:
     classes = found if isinstance(found, tuple) else (found,)
     named = [one for one in classes if one.__name__ in (getattr(config, "architectures", None) or ())]
     chosen: type[nn.Module] = (named or list(classes))[0]
-    return chosen if "labels" in forward_arguments(chosen) or _takes_no_labels(task) else None
+    return chosen if takes_labels(task, forward_arguments(chosen)) else None
 
 
-def _takes_no_labels(task: Task) -> bool:
-    return task.id in ("contrastive", "question-answering")
+def takes_labels(task: Task, arguments: set[str]) -> bool:
+    """Tells whether a forward pass with these arguments computes the task's loss, as far as the model computes it."""
+    return "labels" in arguments or task.id in ("contrastive", "question-answering")
 
 
 def _remote_class(config: Any, task: Task) -> type[nn.Module]:

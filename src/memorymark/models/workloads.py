@@ -11,6 +11,8 @@ from memorymark.messages import Message
 from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
+from memorymark.models.images_in_texts import image_places
+from memorymark.models.maker import Shape, text_config
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.completions import USUAL_COMPLETIONS, completion_tokens_of
 from memorymark.question.configs import check_config, stand_in
@@ -132,10 +134,10 @@ def _vocabulary(config: Any, task: Task) -> int:
 
     if task.id not in NEXT_TOKEN or rescales_logits(config):
         return 0
-    return getattr(batches.text_config(config), "vocab_size", None) or 0
+    return getattr(text_config(config), "vocab_size", None) or 0
 
 
-def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> MakeBatch:
+def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: Shape) -> MakeBatch:
     """Returns the function that makes batches, with what a reference has computed before, if it has."""
     if request.packed:
         mean, flat = mean_tokens_of(request, shape.tokens), request.recipe.attention == "flash"
@@ -148,7 +150,7 @@ def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape
     return make
 
 
-def _require_packable(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> None:
+def _require_packable(request: Request, config: Any, task: Task, arguments: set[str], shape: Shape) -> None:
     """Refuses to pack samples where a model could not tell them apart, or where they would not fit into a row."""
     if task.id not in NEXT_TOKEN:
         raise only_next_token(request, task.id)
@@ -162,7 +164,7 @@ def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
     return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
 
 
-def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
+def _loss(request: Request, task: Task, shape: Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
     if request.recipe.loss == "chunked":
         from memorymark.training.chunked_loss import chunked_loss
 
@@ -242,7 +244,7 @@ def _facts(request: Request) -> dict[str, Any]:
     return facts
 
 
-def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
+def _shape(request: Request, config: Any, task: Task) -> Shape:
     """Returns the sizes of a sample, requested or usual for the model or the task, and adapts the config to them."""
     _check_sizes(request, config, task)
     asked, usual = request.sizes, _usual_sizes(request, config, task)
@@ -254,7 +256,7 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
     tokens = asked["tokens"] or usual.get("tokens") or _usual_tokens(request, config, task, pixels)
     _require_room_for_text(request, config, task, tokens=tokens, pixels=pixels)
     completion_tokens = completion_tokens_of(request, tokens) if task.id in GENERATING else 0
-    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
+    return Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
 
 
 def _check_sizes(request: Request, config: Any, task: Task) -> None:
@@ -280,12 +282,12 @@ def _usual_tokens(request: Request, config: Any, task: Task, pixels: int) -> int
     usual = batches.usual_tokens(config, task, pixels)
     if not request.small:
         return usual
-    places = batches.image_places(config, pixels) if task.id == "image-text-to-text" else 0
+    places = image_places(config, pixels) if task.id == "image-text-to-text" else 0
     return min(usual, task.small_size + places)
 
 
 def _require_room_for_text(request: Request, config: Any, task: Task, *, tokens: int, pixels: int) -> None:
-    if task.id == "image-text-to-text" and tokens <= (places := batches.image_places(config, pixels)):
+    if task.id == "image-text-to-text" and tokens <= (places := image_places(config, pixels)):
         raise UsageError(
             Message(
                 "an image of {pixels} pixels takes {places} tokens of {model}; use a larger {seq_len}.",
