@@ -115,7 +115,7 @@ def asked_for(options: dict[str, str]) -> list[Pair]:
 
 def main(options: dict[str, str]) -> None:
     warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     torch.set_num_threads(1)
     known = {pair: what for pair, what in recorded().items() if pair in set(pairs())}
     for family, task in asked_for(options):

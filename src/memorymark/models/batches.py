@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from memorymark.catalog.tasks import Task, prompt_tokens
 from memorymark.errors import UsageError
 from memorymark.models.images_in_texts import image_places, images_in_texts
-from memorymark.models.maker import IGNORED, SPECTRA_PER_SECOND, Maker, Shape, image_config, text_config
+from memorymark.models.maker import IGNORED, Maker, Shape, image_config, text_config
+from memorymark.models.sounds import sound_places, sounds, spoken_texts
 
 if TYPE_CHECKING:
     import torch
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
     from memorymark.training.workload import Batch
 
-SAMPLES_PER_SECOND = 16_000
 SMALL_SIDE = 64
-FRAMES_PER_SECOND = 50
-LETTERS_PER_SECOND = 10
 # These count positions from after the padding token.
 OFFSET_POSITIONS = {
     "camembert",
@@ -37,6 +35,8 @@ OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
+# Fields by which an image's side must be a certain multiple.
+FIXES_SIDE = ("window_size", "mm_tokens_per_image", "image_grid_pinpoints", "projector_patch_to_query_dict")
 # These take images of any size.
 ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
 
@@ -59,9 +59,10 @@ def image_side(config: Any) -> int | None:
 
 
 def small_side(config: Any, usual: int) -> int:
-    """Returns the image side for a stand-in: small, or the config's if windows must divide the image."""
-    has_windows = getattr(image_config(config), "window_size", None) is not None
-    return usual if has_windows else min(usual, SMALL_SIDE)
+    """Returns the image side for a stand-in: small, or the config's if windows or tiles must divide the image."""
+    parts = (image_config(config), config)
+    is_fixed = any(getattr(part, name, None) is not None for part in parts for name in FIXES_SIDE)
+    return usual if is_fixed else min(usual, SMALL_SIDE)
 
 
 def set_image_side(config: Any, side: int) -> None:
@@ -72,28 +73,20 @@ def set_image_side(config: Any, side: int) -> None:
         part.image_size = type(part.image_size)([side] * len(part.image_size)) if both else side
 
 
-def seconds_of(config: Any) -> int | None:
-    """Returns the length of the sounds that a config is made for; ``None`` if the model takes any."""
-    if _is_spectrogram(config):
-        return int(config.max_length) // SPECTRA_PER_SECOND
-    return _frames(config) // SPECTRA_PER_SECOND if config.model_type == "whisper" else None
-
-
-def set_seconds(config: Any, seconds: int) -> None:
-    """Changes a config to sounds of another length."""
-    if _is_spectrogram(config):
-        config.max_length = seconds * SPECTRA_PER_SECOND
-    elif config.model_type == "whisper":
-        config.max_source_positions = seconds * SPECTRA_PER_SECOND // 2
-
-
-def usual_tokens(config: Any, task: Task, pixels: int) -> int:
+def usual_tokens(config: Any, task: Task, pixels: int, seconds: int) -> int:
     """Returns the usual sequence length of the task, at most what the model allows."""
     limit = most_tokens(config)
     if task.id == "contrastive":
         return limit or task.size
-    size = task.size + (image_places(config, pixels) if task.id == "image-text-to-text" else 0)
+    size = task.size + other_places(config, task, Shape(pixels=pixels, seconds=seconds))
     return min(size, limit or size)
+
+
+def other_places(config: Any, task: Task, shape: Shape) -> int:
+    """Returns how many positions of a sequence its image or its sound takes."""
+    if task.id == "image-text-to-text":
+        return image_places(config, shape.pixels)
+    return sound_places(config, shape.seconds) if task.id == "speech-seq2seq" else 0
 
 
 def make_batch(
@@ -102,9 +95,9 @@ def make_batch(
     """Returns a function that makes batches for a model whose forward pass takes these ``arguments``."""
     makers = {
         "image-classification": _images,
-        "audio-classification": _sounds,
-        "ctc": _sounds,
-        "speech-seq2seq": _spectrograms,
+        "audio-classification": sounds,
+        "ctc": sounds,
+        "speech-seq2seq": spoken_texts,
         "contrastive": _images_and_texts,
         "image-text-to-text": images_in_texts,
         "reward": _pairs,
@@ -113,7 +106,7 @@ def make_batch(
     }
     make = makers.get(task.id, _texts)
     wanted = {"pixel_values", "input_values", "input_features", "input_ids"}
-    known = {"_images": {"pixel_values"}, "_sounds": {"input_values", "input_features"}}
+    known = {"_images": {"pixel_values"}, "sounds": {"input_values", "input_features"}}
     if not arguments & known.get(make.__name__, wanted):
         raise unknown_inputs(config, name)
 
@@ -179,42 +172,6 @@ def _images(maker: Maker) -> Batch:
 def _pixels(maker: Maker) -> Tensor:
     channels = getattr(image_config(maker.config), "num_channels", 3)
     return maker.values(maker.size, channels, maker.shape.pixels, maker.shape.pixels)
-
-
-def _sounds(maker: Maker) -> Batch:
-    config, seconds = maker.config, maker.shape.seconds
-    if _is_spectrogram(config):
-        batch = {"input_values": maker.values(maker.size, config.max_length, config.num_mel_bins)}
-    elif "input_values" in maker.arguments:
-        batch = {"input_values": maker.values(maker.size, seconds * SAMPLES_PER_SECOND)}
-    elif hasattr(config, "num_mel_bins"):
-        batch = {"input_features": maker.values(maker.size, config.num_mel_bins, _frames(config))}
-    else:
-        width = config.feature_projection_input_dim
-        batch = {"input_features": maker.values(maker.size, seconds * FRAMES_PER_SECOND, width)}
-    if maker.task.id == "ctc":
-        batch["labels"] = maker.words(maker.size, seconds * LETTERS_PER_SECOND)
-    else:
-        batch["labels"] = maker.classes(maker.size)
-    return batch
-
-
-def _spectrograms(maker: Maker) -> Batch:
-    config = maker.config
-    features = (config.num_mel_bins, _frames(config))
-    return {
-        "input_features": maker.values(maker.size, *features),
-        "labels": maker.words(maker.size, maker.shape.tokens),
-    }
-
-
-def _frames(config: Any) -> int:
-    """Returns the number of frames that a Whisper model takes; two make one position."""
-    return 2 * int(config.max_source_positions)
-
-
-def _is_spectrogram(config: Any) -> bool:
-    return bool(config.model_type == "audio-spectrogram-transformer")
 
 
 def _images_and_texts(maker: Maker) -> Batch:

@@ -11,8 +11,9 @@ from memorymark.messages import Message
 from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
-from memorymark.models.images_in_texts import image_places
 from memorymark.models.maker import Shape, text_config
+from memorymark.models.sounds import seconds_of, set_seconds
+from memorymark.models.stand_in_fields import filled_in
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.completions import USUAL_COMPLETIONS, completion_tokens_of
 from memorymark.question.configs import check_config, stand_in
@@ -161,7 +162,7 @@ def _require_packable(request: Request, config: Any, task: Task, arguments: set[
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
     has_code = request.trust_remote_code and "auto_map" in facts
-    return stand_in(facts if has_code else heads.spelled_out(facts, request.entry.id))
+    return stand_in(facts if has_code else heads.spelled_out(filled_in(facts), request.entry.id))
 
 
 def _loss(request: Request, task: Task, shape: Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
@@ -252,9 +253,13 @@ def _shape(request: Request, config: Any, task: Task) -> Shape:
     if "pixels" in task.units and (asked["pixels"] or request.small):
         batches.set_image_side(config, pixels)
     if "seconds" in task.units and (asked["seconds"] or request.small):
-        batches.set_seconds(config, seconds)
-    tokens = asked["tokens"] or usual.get("tokens") or _usual_tokens(request, config, task, pixels)
-    _require_room_for_text(request, config, task, tokens=tokens, pixels=pixels)
+        set_seconds(config, seconds)
+    tokens = (
+        asked["tokens"]
+        or usual.get("tokens")
+        or _usual_tokens(request, config, task, Shape(pixels=pixels, seconds=seconds))
+    )
+    _require_room_for_text(request, config, task, Shape(tokens, pixels, seconds))
     completion_tokens = completion_tokens_of(request, tokens) if task.id in GENERATING else 0
     return Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
 
@@ -269,7 +274,7 @@ def _check_sizes(request: Request, config: Any, task: Task) -> None:
 def _usual_sizes(request: Request, config: Any, task: Task) -> dict[str, int]:
     """Returns the default sizes; tokens only if the catalog says how many."""
     entry = request.name.entry
-    usual = {"seconds": batches.seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
+    usual = {"seconds": seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
     if request.small:
         return usual | {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
     if entry is not None and entry.task == task.id:
@@ -277,26 +282,36 @@ def _usual_sizes(request: Request, config: Any, task: Task) -> dict[str, int]:
     return usual
 
 
-def _usual_tokens(request: Request, config: Any, task: Task, pixels: int) -> int:
-    """Returns how many tokens a text usually has, including those of the images in it."""
-    usual = batches.usual_tokens(config, task, pixels)
+def _usual_tokens(request: Request, config: Any, task: Task, shape: Shape) -> int:
+    """Returns how many tokens a text usually has, including those of its image or its sound."""
+    usual = batches.usual_tokens(config, task, shape.pixels, shape.seconds)
     if not request.small:
         return usual
-    places = image_places(config, pixels) if task.id == "image-text-to-text" else 0
-    return min(usual, task.small_size + places)
+    return min(usual, task.small_size + batches.other_places(config, task, shape))
 
 
-def _require_room_for_text(request: Request, config: Any, task: Task, *, tokens: int, pixels: int) -> None:
-    if task.id == "image-text-to-text" and tokens <= (places := image_places(config, pixels)):
-        raise UsageError(
-            Message(
-                "an image of {pixels} pixels takes {places} tokens of {model}; use a larger {seq_len}.",
-                pixels=pixels,
-                places=places,
-                model=request.entry.id,
-            ),
-            code="out_of_range",
-            field="seq_len",
-            given=tokens,
-            allowed={"above": places},
+def _require_room_for_text(request: Request, config: Any, task: Task, shape: Shape) -> None:
+    places = batches.other_places(config, task, shape)
+    if not places or shape.tokens > places:
+        return
+    if "pixels" in task.units:
+        what = Message(
+            "an image of {pixels} pixels takes {places} tokens of {model}",
+            pixels=shape.pixels,
+            places=places,
+            model=request.entry.id,
         )
+    else:
+        what = Message(
+            "{seconds} s of sound take {places} tokens of {model}",
+            seconds=shape.seconds,
+            places=places,
+            model=request.entry.id,
+        )
+    raise UsageError(
+        Message("{what}; use a larger {seq_len}.", what=what),
+        code="out_of_range",
+        field="seq_len",
+        given=shape.tokens,
+        allowed={"above": places},
+    )

@@ -1,0 +1,105 @@
+"""What configs leave to their class, and the class does not say, or says so that the parts do not fit. No torch.
+
+A stand-in of nothing but a ``model_type`` takes it from here; a published config says it itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Fields = dict[str, Any]
+_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+_MROPE_64 = {"rope_parameters": {**_ROPE, "mrope_section": [16, 24, 24]}}
+_FEW_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 2, "n_shared_experts": 1}
+_DEEPSEEK_V2 = {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+_QWEN4 = {
+    "indexer_n_heads": 4,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 64,
+    "indexer_budget": 32,
+    "indexer_compress_ratio": 4,
+    "output_gate_type": "swish",
+}
+_BERT = {"model_type": "bert"}
+_GEMMA4_IMAGES = {"vision_config": {"model_type": "gemma4_vision"}}
+_PICTURE_WORDS = {"<image>": 8710, **{f"IMGIMG{letter}Z": 4 + number for number, letter in enumerate("ABCDEFGH")}}
+
+
+def _reads(width: int, field: str = "out_hidden_size") -> Fields:
+    """Returns a vision part whose features are as wide as the text's."""
+    return {"vision_config": {field: width}}
+
+
+LEFT_OPEN: dict[str, Fields] = {
+    "bark": {},
+    "blip-2": {"image_token_index": 2},
+    "chameleon": {"vocabulary_map": _PICTURE_WORDS},
+    "cohere_compass": {"text_config": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}}},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "cosmos3_omni": _reads(4096),
+    "dbrx": {"attn_config": {"rope_theta": 10000.0}},
+    "deepseek_ocr2": {"text_config": _DEEPSEEK_V2},
+    "deepseek_v2": _DEEPSEEK_V2,
+    "dots1": _FEW_EXPERTS,
+    "encoder-decoder": {"encoder": _BERT, "decoder": {**_BERT, "is_decoder": True, "add_cross_attention": True}},
+    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
+    "exaone4_5": _reads(4096),
+    "gemma4": _GEMMA4_IMAGES,
+    "gemma4_unified": {"vision_config": {"model_type": "gemma4_unified_vision"}},
+    "glm4v": {"text_config": {"rope_parameters": {**_ROPE, "mrope_section": [16, 24, 24]}}},
+    "glm46v": {"text_config": {"rope_parameters": {**_ROPE, "mrope_section": [16, 24, 24]}}},
+    "glmga": {"text_config": {"rope_parameters": {**_ROPE, "mrope_section": [16, 24, 24]}}},
+    "glm5_next": _reads(4096),
+    "glm_ocr": _reads(1024),
+    "granite4_vision": {"downsample_rate": "1/2", "deepstack_layer_map": [[0, 0]], "spatial_target_layers": [1]},
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "hunyuan_vl": {"text_config": {"head_dim": 128}},
+    "instructblip": {"image_token_index": 2},
+    "instructblipvideo": {"video_token_index": 2},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_hidden_layers": 2},
+    "ministral": {"head_dim": 128},
+    "nemotron": {"num_key_value_heads": 8},
+    "ovis2": {
+        "text_config": {"hidden_size": 1536, "num_attention_heads": 12, "num_key_value_heads": 12},
+        "hidden_size": 1536,
+    },
+    "paddleocr_vl": {"text_config": {"rope_parameters": {**_ROPE, "mrope_section": [16, 24, 24]}}},
+    "qwen2_5_vl": _reads(8192),
+    "qwen2_vl": _reads(8192, "hidden_size"),
+    "qwen3_5": _reads(4096),
+    "qwen3_5_moe": _reads(2048),
+    "qwen3_omni_moe_thinker": _reads(2048),
+    "qwen3_vl": _reads(4096),
+    "qwen3_vl_moe": _reads(2048),
+    "qwen4_exp": {"text_config": _QWEN4, "vision_config": {"out_hidden_size": 2048}},
+    "qwen4_exp_text": _QWEN4,
+    "reformer": {"is_decoder": True, "axial_pos_shape": [8, 8]},
+    "speech-encoder-decoder": {
+        "encoder": {"model_type": "wav2vec2"},
+        "decoder": {**_BERT, "is_decoder": True, "add_cross_attention": True},
+    },
+    "step3p7": {"text_config": {"sliding_window": 512}},
+    "vision-encoder-decoder": {
+        "encoder": {"model_type": "vit"},
+        "decoder": {**_BERT, "is_decoder": True, "add_cross_attention": True},
+    },
+    "vision-text-dual-encoder": {"vision_config": {"model_type": "vit"}, "text_config": _BERT},
+    "wav2vec2-bert": {"vocab_size": 32},
+    "wav2vec2-conformer": {"vocab_size": 32},
+    "xmod": {"default_language": "en_XX"},
+}
+
+
+def filled_in(facts: Fields) -> Fields:
+    """Returns a config with what its class leaves open; what the config says itself stays."""
+    return _with(LEFT_OPEN.get(facts.get("model_type", ""), {}), facts)
+
+
+def _with(usual: Fields, given: Fields) -> Fields:
+    both = {
+        key: _with(usual[key], given[key])
+        for key in usual
+        if isinstance(usual[key], dict) and isinstance(given.get(key), dict)
+    }
+    return {**usual, **given, **both}
