@@ -60,7 +60,7 @@ def outcome(family: str, task: str) -> str:
     try:
         trace_training(workload_of(request), request.recipe, HOPPER)
     except MemoryMarkError as error:
-        return str(error)
+        return error.said_in("python", with_detail=True)
     return ANSWERED
 
 

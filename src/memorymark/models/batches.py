@@ -105,7 +105,7 @@ def make_batch(
         "grpo": _completions,
     }
     make = makers.get(task.id, _texts)
-    wanted = {"pixel_values", "input_values", "input_features", "input_ids"}
+    wanted = {"pixel_values", "input_values", "input_features", "input_ids", "flattened_patches"}
     known = {"_images": {"pixel_values"}, "sounds": {"input_values", "input_features"}}
     if not arguments & known.get(make.__name__, wanted):
         raise unknown_inputs(config, name)

@@ -77,7 +77,7 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
         parts = {key: getattr(config, key, None) for key in getattr(config, "sub_configs", ())}
         usual = {key: value for key, value in config.to_dict().items() if is_cut(key) and value is not None}
         inner = {
-            key: add(given[key] if isinstance(given.get(key), dict) else {}, part)
+            key: _typed(part) | add(given[key] if isinstance(given.get(key), dict) else {}, part)
             for key, part in parts.items()
             if hasattr(part, "to_dict")
         }
@@ -86,9 +86,23 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
     return add(facts, make_config(facts, name))
 
 
+def _typed(part: Any) -> dict[str, Any]:
+    """Returns the type of a config's part, which says its class where any may stand there."""
+    family = getattr(part, "model_type", "")
+    return {"model_type": family} if family else {}
+
+
 def no_model(name: str, error: Exception) -> UsageError:
     """Returns the error for a config that does not describe a model."""
     said = " ".join(str(error).split())
+    if isinstance(error, ImportError):
+        return UsageError(
+            f"{name} needs a library that is not installed: {said[:100]}",
+            hint="install it",
+            code="not_installed",
+            field="model",
+            detail=said[:200],
+        )
     return UsageError(
         f"the config of {name} does not describe a model; compare it with a config.json that works.",
         code="bad_config",
@@ -206,6 +220,8 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
     if task.id == "reward":
         config.num_labels = 1
+    if config.model_type == "reformer":
+        config.is_decoder = task.id == "causal-lm"  # its class demands it
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()

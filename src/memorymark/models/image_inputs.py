@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from memorymark.training.workload import Batch
 
 HIGH_RESOLUTION = 1024
+# The parts for images that are told each image's size.
+SIZED = ("pixtral", "lighton_ocr_vision", "emu3")
 MOST_PATCHES = 256
 PATCH = 16
 
@@ -176,7 +178,7 @@ def _pixels(maker: Maker) -> Batch:
     batch["pixel_values_images"] = batch["pixel_values"]
     if "pixel_attention_mask" in maker.arguments:
         batch["pixel_attention_mask"] = maker.ones(maker.size, 1, side, side)
-    if "image_sizes" in maker.arguments:
+    if pinpoints or getattr(image_config(config), "model_type", "") in SIZED:
         batch["image_sizes"] = torch.tensor([[side, side]] * maker.size, device=maker.device)
     if "high_res_pixel_values" in maker.arguments:
         high = _field(getattr(config, "high_res_vision_config", None), "image_size", usual=HIGH_RESOLUTION)

@@ -11,7 +11,6 @@ from memorymark.models.maker import IGNORED, Maker, Shape
 from memorymark.models.places import count_places, place_word
 
 if TYPE_CHECKING:
-
     from memorymark.training.workload import Batch
 
 TASK = TASKS["image-text-to-text"]
@@ -81,6 +80,10 @@ def _one_place_a_patch(config: Any, pixels: int) -> int:
     return (pixels // int(config.vision_config.patch_size)) ** 2 + whole
 
 
+def _one_place_a_unit(config: Any, pixels: int) -> int:
+    return (pixels // int(config.patch_size)) ** 2
+
+
 def _one_place_for_several_patches(config: Any, pixels: int) -> int:
     vision = config.vision_config
     return (pixels // int(vision.patch_size) // int(vision.spatial_merge_size)) ** 2
@@ -89,6 +92,7 @@ def _one_place_for_several_patches(config: Any, pixels: int) -> int:
 # Known without asking the model, which takes a second.
 KNOWN_PLACES: dict[str, Callable[[Any, int], int]] = {
     "blip": _no_places,
+    "fuyu": _one_place_a_unit,
     "llava": _one_place_a_patch,
     "qwen2_vl": _one_place_for_several_patches,
     "qwen2_5_vl": _one_place_for_several_patches,

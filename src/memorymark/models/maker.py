@@ -32,7 +32,7 @@ class Shape:
         """Returns the size by unit, for the units of the task."""
         return {unit: getattr(self, unit) for unit in task.units}
 
-    def describe(self, task: Task, config: Any, mean_tokens: int = 0) -> str:
+    def describe(self, task: Task, mean_tokens: int = 0) -> str:
         """Returns the size in words: ``128 tokens``, ``77 tokens, 224 pixels``; of a packed row if a mean is given."""
         if mean_tokens:
             return f"rows of {self.tokens} tokens, packed with samples of {mean_tokens}"
@@ -54,7 +54,8 @@ def text_config(config: Any) -> Any:
 
 def image_config(config: Any) -> Any:
     """Returns the part of a config that describes images."""
-    return getattr(config, "vision_config", None) or config
+    part = getattr(config, "vision_config", None) or getattr(config, "encoder", None)
+    return config if part is None or isinstance(part, str) else part
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,19 @@ class Maker:
         return texts
 
     def ones(self, *shape: int) -> Tensor:
+        """Returns a tensor of ones, such as a mask without padding."""
         import torch
 
         return torch.ones(shape, dtype=torch.long, device=self.device)
 
     def zeros(self, *shape: int) -> Tensor:
+        """Returns a tensor of zeros."""
         import torch
 
         return torch.zeros(shape, dtype=torch.long, device=self.device)
 
     def values(self, *shape: int) -> Tensor:
+        """Returns a tensor of random values from 0 to 1."""
         import torch
 
         return torch.rand(shape, device=self.device)

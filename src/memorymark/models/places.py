@@ -96,9 +96,13 @@ def _called(model: nn.Module, method: str, inputs: Batch) -> Any:
             field="model",
         )
     takes = set(inspect.signature(function).parameters)
-    own = {name: getattr(model.config, name, None) for name in TAKEN_FROM_CONFIG}
+    own = {name: _from_config(model.config, name) for name in TAKEN_FROM_CONFIG}
     given = {**inputs, **{name: value for name, value in own.items() if value is not None}}
     return function(**{name: value for name, value in given.items() if name in takes})
+
+
+def _from_config(config: Any, name: str) -> Any:
+    return getattr(config, name, None) or getattr(getattr(config, "vision_config", None), name, None)
 
 
 def _tensors(tree: Any) -> list[Tensor]:

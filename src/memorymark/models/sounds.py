@@ -20,6 +20,10 @@ FRAMES_PER_SECOND = 50
 LETTERS_PER_SECOND = 10
 # Their spectrograms have a row for each frequency; those of others one for each moment.
 FREQUENCY_FIRST = {"whisper", "voxtral", "voxtral_realtime", "qwen3_asr"}
+# They look for the lengths of texts in the mask of their sounds.
+MASKED = {"lasr_ctc", "parakeet_ctc", "granite_speech5_ctc"}
+# Those of these are widened by their differences, and stacked.
+WIDENED = {"granite_speech5_ctc": 4}
 # Fields that say how many frequencies a spectrum has, and how wide two that are stacked are.
 FREQUENCIES = ("num_mel_bins", "input_feat_per_channel", "input_size", "n_mels")
 STACKED = ("feature_projection_input_dim", "input_dim")
@@ -87,7 +91,7 @@ def _sound(maker: Maker) -> dict[str, Tensor]:
     config, seconds, size = maker.config, maker.shape.seconds, maker.size
     if _is_spectrogram(config):
         return {"input_values": maker.values(size, config.max_length, config.num_mel_bins)}
-    if "input_values" in maker.arguments and "input_features" not in maker.arguments:
+    if "input_values" in maker.arguments and ("input_features" not in maker.arguments or _hears_waves(config)):
         batch = {"input_values": maker.values(size, seconds * _rate(config))}
         if "padding_mask" in maker.arguments:
             batch["padding_mask"] = maker.ones(size, seconds * _rate(config)).bool()
@@ -96,12 +100,18 @@ def _sound(maker: Maker) -> dict[str, Tensor]:
     frames = seconds * (FRAMES_PER_SECOND if width else SPECTRA_PER_SECOND)
     if _has_positions(config):
         frames = _frames(config)
-    width = width or _field(config, FREQUENCIES) or config.d_model
+    width = (width or _field(config, FREQUENCIES) or config.d_model) * WIDENED.get(config.model_type, 1)
     first = config.model_type in FREQUENCY_FIRST
     batch = {"input_features": maker.values(size, *((width, frames) if first else (frames, width)))}
+    if config.model_type in MASKED:
+        batch["attention_mask"] = maker.ones(size, frames)
     if "input_features_mask" in maker.arguments:
         batch["input_features_mask"] = maker.ones(size, frames).bool()
     return batch
+
+
+def _hears_waves(config: Any) -> bool:
+    return any(hasattr(part, "conv_dim") for part in _parts(config))
 
 
 def _rate(config: Any) -> int:

@@ -115,7 +115,7 @@ def _of_config(request: Request) -> Workload:
         batch=_batch(request, config, task, arguments, shape),
         loss=_loss(request, task, shape, arguments),
         name=name,
-        sample=shape.describe(task, config, mean_tokens),
+        sample=shape.describe(task, mean_tokens),
         sample_sizes=shape.sizes(task),
         mean_tokens=mean_tokens,
         sequences=task.sequences,
@@ -124,6 +124,7 @@ def _of_config(request: Request) -> Workload:
         compares=request.keeps_reference,
         completions=(request.completions or USUAL_COMPLETIONS) if shape.completion_tokens else 0,
         completion_tokens=shape.completion_tokens,
+        own_batches=True,
         language_model=task.id in LANGUAGE_MODELS,
         vocabulary=_vocabulary(config, task),
     )

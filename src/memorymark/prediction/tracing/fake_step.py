@@ -296,6 +296,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTra
         for sign, reason in ONLY_A_RUN.items():
             if sign in str(error):
                 raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
+        if step.workload.own_batches:
+            raise CannotPredictError(
+                f"{step.workload.name} does not take the batches that are made for it here, or its config leaves "
+                "something open; pass a file.py:function that makes both.",
+                detail=str(error).partition("\n")[0],
+            ) from error
         raise
     return add_in_place(trace, before)
 
