@@ -12,15 +12,26 @@ from memorymark.catalog.tasks import Task, prompt_tokens
 from memorymark.errors import UsageError
 from memorymark.models.images_in_texts import image_places, images_in_texts
 from memorymark.models.maker import IGNORED, Maker, Shape, image_config, text_config
+from memorymark.models.pictures import (
+    images,
+    images_with_objects,
+    masked_images,
+    measured_images,
+    pixels,
+    questions_about_images,
+    segmented_images,
+    videos,
+)
 from memorymark.models.sounds import sound_places, sounds, spoken_texts
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
 
     from memorymark.training.workload import Batch
 
 SMALL_SIDE = 64
+# Detectors choose hundreds of places.
+SMALL_SIDE_WITH_OBJECTS = 384
 # These count positions from after the padding token.
 OFFSET_POSITIONS = {
     "camembert",
@@ -36,7 +47,13 @@ OFFSET_POSITIONS = {
     "xmod",
 }
 # Fields by which an image's side must be a certain multiple.
-FIXES_SIDE = ("window_size", "mm_tokens_per_image", "image_grid_pinpoints", "projector_patch_to_query_dict")
+FIXES_SIDE = (
+    "window_size",
+    "mm_tokens_per_image",
+    "image_grid_pinpoints",
+    "projector_patch_to_query_dict",
+    "scaled_images_ratios",
+)
 # These take images of any size.
 ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
 
@@ -58,11 +75,11 @@ def image_side(config: Any) -> int | None:
     return side if isinstance(side, int) else None
 
 
-def small_side(config: Any, usual: int) -> int:
+def small_side(config: Any, task: Task, usual: int) -> int:
     """Returns the image side for a stand-in: small, or the config's if windows or tiles must divide the image."""
     parts = (image_config(config), config)
     is_fixed = any(getattr(part, name, None) is not None for part in parts for name in FIXES_SIDE)
-    return usual if is_fixed else min(usual, SMALL_SIDE)
+    return usual if is_fixed else min(usual, SMALL_SIDE if task.id != "object-detection" else SMALL_SIDE_WITH_OBJECTS)
 
 
 def set_image_side(config: Any, side: int) -> None:
@@ -94,7 +111,17 @@ def make_batch(
 ) -> Callable[[int, torch.device], Batch]:
     """Returns a function that makes batches for a model whose forward pass takes these ``arguments``."""
     makers = {
-        "image-classification": _images,
+        "image-classification": images,
+        "object-detection": images_with_objects,
+        "universal-segmentation": images_with_objects,
+        "semantic-segmentation": segmented_images,
+        "depth-estimation": measured_images,
+        "masked-image-modeling": masked_images,
+        "video-classification": videos,
+        "visual-question-answering": questions_about_images,
+        "audio-frame-classification": sounds,
+        "audio-xvector": sounds,
+        "multiple-choice": _choices,
         "audio-classification": sounds,
         "ctc": sounds,
         "speech-seq2seq": spoken_texts,
@@ -105,8 +132,8 @@ def make_batch(
         "grpo": _completions,
     }
     make = makers.get(task.id, _texts)
-    wanted = {"pixel_values", "input_values", "input_features", "input_ids", "flattened_patches"}
-    known = {"_images": {"pixel_values"}, "sounds": {"input_values", "input_features"}}
+    wanted = {"pixel_values", "input_values", "input_features", "input_ids", "flattened_patches", "pixel_values_videos"}
+    known = {"images": {"pixel_values"}, "sounds": {"input_values", "input_features"}}
     if not arguments & known.get(make.__name__, wanted):
         raise unknown_inputs(config, name)
 
@@ -165,17 +192,18 @@ def _completions(maker: Maker) -> Batch:
     return {**texts, "attention_mask": maker.ones(maker.size, maker.shape.tokens), ADVANTAGES: maker.values(maker.size)}
 
 
-def _images(maker: Maker) -> Batch:
-    return {"pixel_values": _pixels(maker), "labels": maker.classes(maker.size)}
-
-
-def _pixels(maker: Maker) -> Tensor:
-    channels = getattr(image_config(maker.config), "num_channels", 3)
-    return maker.values(maker.size, channels, maker.shape.pixels, maker.shape.pixels)
+def _choices(maker: Maker) -> Batch:
+    """Makes questions with texts to choose from."""
+    size, several, length = maker.size, maker.task.sequences, maker.shape.tokens
+    return {
+        "input_ids": maker.words(size, several, length),
+        "attention_mask": maker.ones(size, several, length),
+        "labels": maker.zeros(size),
+    }
 
 
 def _images_and_texts(maker: Maker) -> Batch:
-    batch = {"input_ids": maker.words(maker.size, maker.shape.tokens), "pixel_values": _pixels(maker)}
+    batch = {"input_ids": maker.words(maker.size, maker.shape.tokens), "pixel_values": pixels(maker)}
     if "attention_mask" in maker.arguments:
         batch["attention_mask"] = maker.ones(maker.size, maker.shape.tokens)
     return batch

@@ -186,7 +186,8 @@ def model_class(config: Any, task: Task) -> type[nn.Module] | None:
 
 def takes_labels(task: Task, arguments: set[str]) -> bool:
     """Tells whether a forward pass with these arguments computes the task's loss, as far as the model computes it."""
-    return "labels" in arguments or task.id in ("contrastive", "question-answering")
+    labels = {"labels", "mask_labels", "bool_masked_pos"}
+    return bool(labels & arguments) or task.id in ("contrastive", "question-answering", "depth-estimation")
 
 
 def _remote_class(config: Any, task: Task) -> type[nn.Module]:

@@ -64,7 +64,8 @@ def patch_side(config: Any) -> int:
     return _field(image_config(config), "patch_size", usual=_field(config, "patch_size", usual=PATCH))
 
 
-def _channels(config: Any) -> int:
+def channels_of(config: Any) -> int:
+    """Returns how many channels an image has."""
     return _field(image_config(config), "num_channels", "in_channels", "in_chans", usual=3)
 
 
@@ -72,7 +73,7 @@ def _patches_with_grids(maker: Maker) -> Batch:
     import torch
 
     config, vision = maker.config, image_config(maker.config)
-    patch, channels = patch_side(config), _channels(config)
+    patch, channels = patch_side(config), channels_of(config)
     side = _side(maker, patch, merged_patches(config))
     count = maker.size * side * side
     if _takes_square_patches(config):
@@ -95,7 +96,7 @@ def _takes_square_patches(config: Any) -> bool:
 def _patches_with_shapes(maker: Maker) -> Batch:
     import torch
 
-    patch, channels = patch_side(maker.config), _channels(maker.config)
+    patch, channels = patch_side(maker.config), channels_of(maker.config)
     side = _side(maker, patch, merged_patches(maker.config))
     return {
         "pixel_values": maker.values(maker.size, side * side, channels * patch * patch),
@@ -124,7 +125,7 @@ def _packed_patches(maker: Maker) -> Batch:
     patch = patch_side(maker.config)
     side = _side(maker, patch, 4)
     return {
-        "pixel_values": maker.values(1, _channels(maker.config), patch, patch * side * side * maker.size),
+        "pixel_values": maker.values(1, channels_of(maker.config), patch, patch * side * side * maker.size),
         "target_sizes": torch.tensor([[side, side]] * maker.size, device=maker.device),
     }
 
@@ -133,7 +134,7 @@ def _flattened_patches(maker: Maker) -> Batch:
     """Makes patches with their row and column in front, as many as usual."""
     import torch
 
-    width = 2 + _channels(maker.config) * patch_side(maker.config) ** 2
+    width = 2 + channels_of(maker.config) * patch_side(maker.config) ** 2
     patches = maker.values(maker.size, MOST_PATCHES, width)
     patches[:, :, :2] = torch.arange(1, 3, device=maker.device)
     side = int(MOST_PATCHES**0.5)
@@ -144,7 +145,7 @@ def _flattened_patches(maker: Maker) -> Batch:
 def _listed_patches(maker: Maker) -> Batch:
     patch = patch_side(maker.config)
     side = _side(maker, patch, 1)
-    return {"image_patches": maker.values(maker.size, side * side, _channels(maker.config) * patch * patch)}
+    return {"image_patches": maker.values(maker.size, side * side, channels_of(maker.config) * patch * patch)}
 
 
 def _tiles_of_a_kind(maker: Maker) -> Batch:
@@ -156,7 +157,7 @@ def _tiles_of_a_kind(maker: Maker) -> Batch:
     seen = maker.zeros(maker.size, maker.shape.tokens, 1, tiles)
     seen[..., 0] = 1
     return {
-        "pixel_values": maker.values(maker.size, 1, tiles, _channels(maker.config), side, side),
+        "pixel_values": maker.values(maker.size, 1, tiles, channels_of(maker.config), side, side),
         "aspect_ratio_ids": maker.ones(maker.size, 1),
         "aspect_ratio_mask": mask,
         "cross_attention_mask": seen,
@@ -167,7 +168,7 @@ def _pixels(maker: Maker) -> Batch:
     import torch
 
     config, side = maker.config, maker.shape.pixels
-    channels = _channels(config)
+    channels = channels_of(config)
     one: tuple[int, ...] = (channels, side, side)
     pinpoints = getattr(config, "image_grid_pinpoints", None)
     if pinpoints:

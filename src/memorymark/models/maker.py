@@ -41,7 +41,10 @@ class Shape:
             return f"a completion of {self.completion_tokens} tokens after a prompt of {prompt}"
         words = [f"{size} {unit[:-1] if size == 1 else unit}" for unit, size in self.sizes(task).items()]
         if task.sequences > 1:
-            words[0] = f"a pair of {words[0]} each"
+            several = "a pair" if task.sequences == 2 else f"{task.sequences} choices"
+            words[0] = f"{several} of {words[0]} each"
+        if task.id in ("object-detection", "universal-segmentation"):
+            words.append("1 object")
         if task.id == "speech-seq2seq":
             words.insert(0, f"{self.seconds} s of sound")
         return ", ".join(words)

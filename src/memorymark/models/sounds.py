@@ -49,9 +49,22 @@ def sounds(maker: Maker) -> Batch:
     batch: dict[str, Any] = _sound(maker)
     if maker.task.id == "ctc":
         batch["labels"] = maker.words(maker.size, maker.shape.seconds * LETTERS_PER_SECOND)
+    elif maker.task.id == "audio-frame-classification":
+        moments = _moments(maker.config, batch)
+        batch["labels"] = maker.zeros(maker.size, moments, maker.config.num_labels)
     else:
         batch["labels"] = maker.classes(maker.size)
     return batch
+
+
+def _moments(config: Any, batch: Batch) -> int:
+    """Returns how many frames a model makes of a sound, each of which has a class."""
+    if "input_features" in batch:
+        return int(batch["input_features"].shape[1])
+    length = int(batch["input_values"].shape[1])
+    for width, stride in zip(config.conv_kernel, config.conv_stride, strict=True):
+        length = (length - width) // stride + 1
+    return length
 
 
 def spoken_texts(maker: Maker) -> Batch:

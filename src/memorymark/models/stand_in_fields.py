@@ -24,6 +24,12 @@ _WRITER = {**_BERT, "is_decoder": True, "add_cross_attention": True}
 _GEMMA4_IMAGES = {"vision_config": {"model_type": "gemma4_vision"}}
 _OMNI = {"vision_start_token_id": 151652, "vision_end_token_id": 151653, "audio_start_token_id": 151647}
 _OVER_IMAGES = {**_ROPE, "mrope_section": [16, 24, 24]}
+_RESNET = {
+    "use_timm_backbone": False,
+    "backbone": None,
+    "backbone_config": {"model_type": "resnet", "out_features": ["stage2", "stage3", "stage4"]},
+}
+_UNFOLDED = {"backbone_config": {"model_type": "dinov2", "reshape_hidden_states": False, "out_indices": [3, 6, 9, 12]}}
 _SIGLIP = {"image_size": 896, "patch_size": 14}
 
 
@@ -33,6 +39,19 @@ def _reads(width: int, field: str = "out_hidden_size") -> Fields:
 
 
 LEFT_OPEN: dict[str, Fields] = {
+    "depth_anything": _UNFOLDED,
+    "prompt_depth_anything": _UNFOLDED,
+    "bamba": {"attn_layer_indices": [1]},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "conditional_detr": _RESNET,
+    "dab-detr": _RESNET,
+    "deformable_detr": _RESNET,
+    "detr": _RESNET,
+    "table-transformer": _RESNET,
+    "beit": {"out_indices": [3, 5, 7, 11]},
+    "data2vec-vision": {"out_indices": [3, 5, 7, 11]},
+    "upernet": {"backbone_config": {"model_type": "resnet", "out_features": ["stage1", "stage2", "stage3", "stage4"]}},
     "aria": {"vision_config": {"image_size": 490, "patch_size": 14}},
     "gemma3": {"vision_config": _SIGLIP},
     "shieldgemma2": {"vision_config": _SIGLIP},
@@ -59,7 +78,7 @@ LEFT_OPEN: dict[str, Fields] = {
     },
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "cosmos3_omni": _reads(4096),
-    "dbrx": {"attn_config": {"rope_theta": 10000.0}},
+    "dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8}},
     "deepseek_ocr2": {"text_config": {**_DEEPSEEK_V2, "mlp_layer_types": ["dense", "sparse"], "num_hidden_layers": 2}},
     "deepseek_v2": _DEEPSEEK_V2,
     "dots1": _FEW_EXPERTS,

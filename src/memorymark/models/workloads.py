@@ -12,6 +12,7 @@ from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
 from memorymark.models.maker import Shape, text_config
+from memorymark.models.pictures import depth_loss
 from memorymark.models.sounds import seconds_of, set_seconds
 from memorymark.models.stand_in_fields import filled_in
 from memorymark.models.timm_models import timm_workload
@@ -177,7 +178,12 @@ def _loss(request: Request, task: Task, shape: Shape, arguments: set[str]) -> Ca
     if shape.completion_tokens:
         keeps_logits = "logits_to_keep" in arguments
         return partial(grpo_loss, completion_tokens=shape.completion_tokens, keeps_logits=keeps_logits)
-    return {"contrastive": _contrastive_loss, "reward": reward_loss, "dpo": dpo_loss}.get(task.id)
+    return {
+        "contrastive": _contrastive_loss,
+        "depth-estimation": depth_loss,
+        "reward": reward_loss,
+        "dpo": dpo_loss,
+    }.get(task.id)
 
 
 def _require_loss(request: Request, task: Task) -> None:
@@ -275,12 +281,17 @@ def _check_sizes(request: Request, config: Any, task: Task) -> None:
 def _usual_sizes(request: Request, config: Any, task: Task) -> dict[str, int]:
     """Returns the default sizes; tokens only if the catalog says how many."""
     entry = request.name.entry
-    usual = {"seconds": seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
+    usual = {"seconds": seconds_of(config) or task.size, "pixels": batches.image_side(config) or _usual_side(task)}
     if request.small:
-        return usual | {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
+        return usual | {"pixels": batches.small_side(config, task, usual["pixels"]), "seconds": 1}
     if entry is not None and entry.task == task.id:
         usual[task.units[0]] = entry.sample_size
     return usual
+
+
+def _usual_side(task: Task) -> int:
+    """Returns the side of images for models that take any."""
+    return task.size if task.sample_unit == "pixels" else 224
 
 
 def _usual_tokens(request: Request, config: Any, task: Task, shape: Shape) -> int:

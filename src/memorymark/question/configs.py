@@ -51,6 +51,8 @@ LAYERS = {
 KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
 # Fields that say which layers of a hybrid attend, and what they say in a stand-in, whose second one does.
 PLACES: dict[str, Any] = {"attn_layer_period": 2, "attn_layer_offset": 1, "attn_layer_indices": [1]}
+# Which layers' outputs the rest of a model reads: none of them can be left out.
+TAPPED = ("out_indices", "backbone_out_indices")
 # The kinds of layers that take turns, and lists of kinds with how often they do.
 TURNS, REPEATED = "block_types", "attention_types"
 TOKENS = ("_token_id", "_token_index")
@@ -188,7 +190,11 @@ def _to_build(value: Any) -> Any:
 
 def is_cut(key: str) -> bool:
     """Whether a stand-in changes this field."""
-    return key in LAYERS or key in ("depths", "vocab_size", *KINDS, *PLACES, TURNS, REPEATED) or key.endswith(TOKENS)
+    return (
+        key in LAYERS
+        or key in ("depths", "vocab_size", *KINDS, *PLACES, *TAPPED, TURNS, REPEATED)
+        or key.endswith(TOKENS)
+    )
 
 
 def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str, Any]:
@@ -198,9 +204,10 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         shorter = any(isinstance(words, int) and words > STAND_IN_WORDS for words in counts)
     small: dict[str, Any] = {}
     kept = _kept_layers(config)
+    is_tapped = "depths" in config or any(isinstance(config.get(key), list) and len(config[key]) > 1 for key in TAPPED)
     for key, value in config.items():
         if key in LAYERS and isinstance(value, int):
-            small[key] = min(value, len(kept) or _turns(config) or STAND_IN_LAYERS)
+            small[key] = value if is_tapped else min(value, len(kept) or _turns(config) or STAND_IN_LAYERS)
         elif key == "depths" and isinstance(value, list):
             small[key] = [1] * len(value)
         elif key in KINDS and isinstance(value, list):

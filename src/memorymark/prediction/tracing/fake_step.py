@@ -28,6 +28,7 @@ from memorymark.prediction.tracing.flash_attention import flash_attention
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.like_real import like_real
+from memorymark.prediction.tracing.matching import first_queries_match
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
 from memorymark.prediction.tracing.routing import Routing
@@ -98,13 +99,13 @@ def _trace(
 ) -> tuple[TracedStep, bool]:
     """Returns the traced step, and whether its sizes depend on the routing of tokens to experts."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with no_full_collections(), cuda_choices(capability):
+    own_loss = workload.loss is not None
+    tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss)
+    with no_full_collections(), cuda_choices(capability), first_queries_match(tracer.passing_checks):
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
-        own_loss = workload.loss is not None
-        tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss)
         workload = _moved_from_host(workload, tracer) if workload.from_host else workload
         step = TrainingStep(workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
         _update_all_at_once(step)

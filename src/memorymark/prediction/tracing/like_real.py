@@ -18,7 +18,7 @@ def like_real() -> Iterator[None]:
     """Lets ``module.to(dtype)``, ``f"expert_{index}"``, ``torch.tensor([scalar])`` and ``autocast("cuda")`` work.
 
     Routers of mixtures need the first two. torch swaps fake parameters when it casts them, which fails once an
-    optimizer refers to them. Positions of images in texts need the third, whose values torch reads from memory. Fake
+    optimizer refers to them. ``torch.isfinite(tensor).all()`` is true: training is planned for that. Positions of images in texts need the third, whose values torch reads from memory. Fake
     tensors are labelled CPU, so autocast for CUDA would leave them alone.
     """
     casting: Any = nn.Module._apply
@@ -26,12 +26,13 @@ def like_real() -> Iterator[None]:
     torch.amp.autocast_mode.autocast.__init__ = partialmethod(_autocast, entering)  # type: ignore[method-assign,assignment]
     nn.Module._apply = _apply  # type: ignore[method-assign]
     FakeTensor.__format__ = _format  # type: ignore[method-assign]
-    making = torch.tensor
+    making, asking = torch.tensor, torch.isfinite
+    torch.isfinite = partial(_isfinite, asking)  # type: ignore[assignment]
     torch.tensor = partial(_tensor, making)  # type: ignore[assignment]
     try:
         yield
     finally:
-        torch.tensor = making
+        torch.tensor, torch.isfinite = making, asking
         nn.Module._apply = casting  # type: ignore[method-assign]
         torch.amp.autocast_mode.autocast.__init__ = entering  # type: ignore[method-assign]
         del FakeTensor.__format__
@@ -69,3 +70,9 @@ def _tensor(original: Callable[..., Tensor], data: Any, *args: Any, **kwargs: An
     if isinstance(data, (list, tuple)):
         data = tree_map_only(FakeTensor, lambda one: one.item() if not one.dim() else one, data)
     return original(data, *args, **kwargs)
+
+
+def _isfinite(original: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
+    finite = original(input)
+    finite._memorymark_holds = True  # type: ignore[attr-defined]
+    return finite

@@ -65,6 +65,7 @@ class Tracer(TorchDispatchMode):
         self._in_backward = self._in_optimizer = False
         self._is_own, self._own_loss, self._between = is_own, own_loss, False
         self._forwards = 0
+        self._checks_pass = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -134,6 +135,13 @@ class Tracer(TorchDispatchMode):
         self._in_backward, self._in_optimizer = in_backward, False
         trace.updates.append((start, len(trace.operations)))
 
+    @contextmanager
+    def passing_checks(self) -> Iterator[None]:
+        """Takes conditions inside to hold, such as that boxes have a right and a left side."""
+        before, self._checks_pass = self._checks_pass, True
+        yield
+        self._checks_pass = before
+
     def number_of(self, tensor: Tensor) -> int:
         """Returns the number of a tensor's memory, a new one if it was not seen before."""
         return self._numbers.number(tensor.untyped_storage())
@@ -167,6 +175,8 @@ class Tracer(TorchDispatchMode):
         if value is not None:
             self._note_origin(origin_of(inputs))
             return value
+        if self._checks_pass and inputs[0].dtype == torch.bool:
+            return True
         if self._in_optimizer:
             return 1.0  # a factor in an update, which takes the same memory for any value
         if not self._forwards and (assumed_value := self._outside_of_modules(inputs[0])) is not None:
@@ -202,6 +212,9 @@ class Tracer(TorchDispatchMode):
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
         else:
             value = run_on_values(func, args, kwargs, inputs, _tensors(result))
+        if value is None and func is torch.ops.aten.all.default and getattr(inputs[0], "_memorymark_holds", False):
+            with torch._C._DisableTorchDispatch():
+                value = torch.tensor(True)
         if value is not None:
             keep_values(result, value, Origin.RANDOM if torch.Tag.nondeterministic_seeded in func.tags else origin)
         elif (choices := chosen(func, inputs, result)) is not None:
