@@ -17,8 +17,8 @@ from memorymark.models.pictures import (
     images_with_objects,
     masked_images,
     measured_images,
-    pixels,
     questions_about_images,
+    seen,
     segmented_images,
     videos,
 )
@@ -46,6 +46,8 @@ OFFSET_POSITIONS = {
     "xlm-roberta-xl",
     "xmod",
 }
+# Their logits have as many places as the model has, whatever the text's length.
+FULL_LENGTH = {"perceiver"}
 # Fields by which an image's side must be a certain multiple.
 FIXES_SIDE = (
     "window_size",
@@ -93,6 +95,8 @@ def set_image_side(config: Any, side: int) -> None:
 def usual_tokens(config: Any, task: Task, pixels: int, seconds: int) -> int:
     """Returns the usual sequence length of the task, at most what the model allows."""
     limit = most_tokens(config)
+    if config.model_type in FULL_LENGTH and limit:
+        return limit
     if task.id == "contrastive":
         return limit or task.size
     size = task.size + other_places(config, task, Shape(pixels=pixels, seconds=seconds))
@@ -163,6 +167,8 @@ def _texts(maker: Maker) -> Batch:
         batch["attention_mask"] = maker.ones(size, length)
     if "token_type_ids" in maker.arguments and (getattr(maker.config, "type_vocab_size", 0) or 0) > 1:
         batch["token_type_ids"] = maker.zeros(size, length)
+    if "bbox" in maker.arguments:
+        batch["bbox"] = maker.zeros(size, length, 4)
     if maker.task.id == "sequence-classification":
         batch["labels"] = maker.classes(size)
     elif maker.task.id == "token-classification":
@@ -203,7 +209,7 @@ def _choices(maker: Maker) -> Batch:
 
 
 def _images_and_texts(maker: Maker) -> Batch:
-    batch = {"input_ids": maker.words(maker.size, maker.shape.tokens), "pixel_values": pixels(maker)}
+    batch = {"input_ids": maker.words(maker.size, maker.shape.tokens), **seen(maker)}
     if "attention_mask" in maker.arguments:
         batch["attention_mask"] = maker.ones(maker.size, maker.shape.tokens)
     return batch

@@ -87,9 +87,18 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _typed(part: Any) -> dict[str, Any]:
-    """Returns the type of a config's part, which says its class where any may stand there."""
-    family = getattr(part, "model_type", "")
-    return {"model_type": family} if family else {}
+    """Returns what a config's part says beyond its class: its type, and what the whole gives it where it is left out.
+
+    A part that is given, even if in one field, gets none of that.
+    """
+    family, usual = getattr(part, "model_type", ""), type(part)().to_dict()
+    parts = getattr(part, "sub_configs", {})
+    own = {
+        key: value
+        for key, value in part.to_dict().items()
+        if key not in parts and value is not None and value != usual.get(key) and key != "transformers_version"
+    }
+    return own | ({"model_type": family} if family else {})
 
 
 def no_model(name: str, error: Exception) -> UsageError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memorymark.models.image_inputs import channels_of, patch_side
+from memorymark.models.image_inputs import channels_of, image_inputs, patch_side
 from memorymark.models.maker import Maker
 
 if TYPE_CHECKING:
@@ -26,9 +26,18 @@ def pixels(maker: Maker) -> Tensor:
     return maker.values(maker.size, channels_of(maker.config), maker.shape.pixels, maker.shape.pixels)
 
 
+def seen(maker: Maker) -> Batch:
+    """Makes images in the form that the model takes, without labels."""
+    if "spatial_shapes" in maker.arguments:
+        return image_inputs(maker)
+    if "pixel_values" not in maker.arguments:
+        return {"pixel_values_videos": _videos(maker)}
+    return {"pixel_values": pixels(maker)}
+
+
 def images(maker: Maker) -> Batch:
     """Makes images with a class each."""
-    return {"pixel_values": pixels(maker), "labels": maker.classes(maker.size)}
+    return {**seen(maker), "labels": maker.classes(maker.size)}
 
 
 def segmented_images(maker: Maker) -> Batch:

@@ -14,7 +14,7 @@ _DEEPSEEK_V2 = {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
 _QWEN4 = {
     "indexer_n_heads": 4,
     "indexer_kv_heads": 1,
-    "indexer_head_dim": 64,
+    "indexer_head_dim": 128,
     "indexer_budget": 32,
     "indexer_compress_ratio": 4,
     "output_gate_type": "sigmoid",
@@ -65,7 +65,6 @@ LEFT_OPEN: dict[str, Fields] = {
     "qwen2_5_omni_thinker": _OMNI,
     "vipllava": {"vision_feature_layers": [-2, -1]},
     "voxtral": {"audio_token_id": 24},
-    "fun_asr_nano": {"adaptor_config": {"hidden_size": 4096}},
     "mllama": {
         "vision_config": {"intermediate_layers_indices": [0, 0, 1, 1, 1]},
         "text_config": {"cross_attention_layers": [1]},

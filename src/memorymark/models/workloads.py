@@ -297,7 +297,7 @@ def _usual_side(task: Task) -> int:
 def _usual_tokens(request: Request, config: Any, task: Task, shape: Shape) -> int:
     """Returns how many tokens a text usually has, including those of its image or its sound."""
     usual = batches.usual_tokens(config, task, shape.pixels, shape.seconds)
-    if not request.small:
+    if not request.small or config.model_type in batches.FULL_LENGTH:
         return usual
     return min(usual, task.small_size + batches.other_places(config, task, shape))
 

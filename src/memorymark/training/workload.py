@@ -50,8 +50,8 @@ class Workload:
     With ``completions``, the model first generates so many for each prompt, of ``completion_tokens`` tokens each, and a
     sample is one of them with its prompt.
     ``own_batches`` says that MemoryMark made model and batches, so that what the model raises is no mistake of the
-    caller's. ``language_model`` says that it fine-tunes a model that writes text. ``vocabulary`` is the number of logits
-    of a token if ``--loss chunked`` can be used, and 0 otherwise.
+    caller's. ``language_model`` says that it fine-tunes a model that writes text. ``vocabulary`` is the number of
+    logits of a token if ``--loss chunked`` can be used, and 0 otherwise.
     """
 
     build: Callable[[], nn.Module]

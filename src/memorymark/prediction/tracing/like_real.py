@@ -18,8 +18,9 @@ def like_real() -> Iterator[None]:
     """Lets ``module.to(dtype)``, ``f"expert_{index}"``, ``torch.tensor([scalar])`` and ``autocast("cuda")`` work.
 
     Routers of mixtures need the first two. torch swaps fake parameters when it casts them, which fails once an
-    optimizer refers to them. ``torch.isfinite(tensor).all()`` is true: training is planned for that. Positions of images in texts need the third, whose values torch reads from memory. Fake
-    tensors are labelled CPU, so autocast for CUDA would leave them alone.
+    optimizer refers to them. Positions of images in texts need the third, whose values torch reads from memory. Fake
+    tensors are labelled CPU, so autocast for CUDA would leave them alone. ``torch.isfinite(tensor).all()`` is true: a
+    training is planned for that.
     """
     casting: Any = nn.Module._apply
     entering: Any = torch.amp.autocast_mode.autocast.__init__
@@ -72,7 +73,7 @@ def _tensor(original: Callable[..., Tensor], data: Any, *args: Any, **kwargs: An
     return original(data, *args, **kwargs)
 
 
-def _isfinite(original: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
-    finite = original(input)
+def _isfinite(original: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    finite = original(tensor)
     finite._memorymark_holds = True  # type: ignore[attr-defined]
     return finite

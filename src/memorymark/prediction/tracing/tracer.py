@@ -41,6 +41,15 @@ _ASKS_FOR_A_VALUE = {
     torch.ops.aten.is_nonzero.default,
     torch.ops.aten.equal.default,
 }
+# Their results have the size of their input, and nothing of its values.
+_TAKES_SIZES = {
+    torch.ops.aten.zeros_like.default,
+    torch.ops.aten.ones_like.default,
+    torch.ops.aten.full_like.default,
+    torch.ops.aten.new_zeros.default,
+    torch.ops.aten.new_ones.default,
+    torch.ops.aten.new_full.default,
+}
 
 
 class Tracer(TorchDispatchMode):
@@ -200,7 +209,7 @@ class Tracer(TorchDispatchMode):
 
     def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Returns the fake result, with its real values if known."""
-        origin = origin_of(inputs)
+        origin = Origin.CERTAIN if func in _TAKES_SIZES else origin_of(inputs)
         try:
             result = SHAPE_RULES.get(func, func)(*self._without_masks(func, args), **kwargs)
         except DynamicOutputShapeException:
