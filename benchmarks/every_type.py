@@ -1,9 +1,9 @@
-"""Predicts a step of a small model of every type that transformers can train, for every task, and lists what is refused.
+"""Predicts a step of a small model of every type that transformers can train, and lists what is refused.
 
 python benchmarks/every_type.py [--only=TASK,TASK] [--types=TYPE,TYPE] [--refused] [--seconds=90] [--record]
 
-Needs no GPU. --refused asks only for what the record lists as refused or does not list. --record writes the outcomes into
-tests/data/coverage.json; those of pairs that were not asked for stay.
+Needs no GPU. --refused asks only for what the record lists as refused or does not list. --record writes the outcomes
+into tests/data/coverage.json; those of pairs that were not asked for stay.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import transformers
 import memorymark as mm
 from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, UsageError
-from memorymark.models.maker import ordinary_words
 from memorymark.models.heads import choose_task, make_config
+from memorymark.models.maker import ordinary_words
 from memorymark.models.workloads import workload_of
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.training.step import TrainingStep

@@ -199,4 +199,4 @@ def _tiles(pinpoints: list[list[int]], side: int) -> int:
     from transformers.image_processing_utils import select_best_resolution
 
     height, width = select_best_resolution((side, side), pinpoints)
-    return -(-height // side) * -(-width // side) + 1
+    return int(-(-height // side) * -(-width // side) + 1)

@@ -28,8 +28,8 @@ def like_real() -> Iterator[None]:
     nn.Module._apply = _apply  # type: ignore[method-assign]
     FakeTensor.__format__ = _format  # type: ignore[method-assign]
     making, asking = torch.tensor, torch.isfinite
-    torch.isfinite = partial(_isfinite, asking)  # type: ignore[assignment]
-    torch.tensor = partial(_tensor, making)  # type: ignore[assignment]
+    torch.isfinite = partial(_isfinite, asking)
+    torch.tensor = partial(_tensor, making)
     try:
         yield
     finally:
