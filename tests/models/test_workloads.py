@@ -279,7 +279,7 @@ def test_one_model_of_each_kind_is_predicted(model):
 
 
 def test_a_model_that_can_only_be_measured_says_so():
-    request = mm.Request(model="qwen2-vl-2b", small=True)
+    request = mm.Request(config={"model_type": "ibert"}, small=True)
 
     with pytest.raises(CannotPredictError, match="measure it on a GPU"):
         trace_training(workload_of(request), request.recipe, find_gpu("a10").capability)
