@@ -41,7 +41,16 @@ def not_taken(name: str) -> Iterator[None]:
     """Turns what a model raises at the batches that are made for it here into a sentence."""
     try:
         yield
-    except (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        ImportError,
+        LookupError,
+        NameError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise UsageError(
             f"{name} does not take the batches that are made for it here, or its config leaves something open",
             hint="compare it with a config.json that works, or pass a file.py:function that makes both",
