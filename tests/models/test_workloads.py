@@ -12,8 +12,8 @@ import transformers
 import memorymark as mm
 from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, UsageError
-from memorymark.models.batches import ordinary_words
 from memorymark.models.heads import choose_task, make_config
+from memorymark.models.maker import ordinary_words
 from memorymark.models.workloads import workload_of
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.training.step import TrainingStep
@@ -279,7 +279,7 @@ def test_one_model_of_each_kind_is_predicted(model):
 
 
 def test_a_model_that_can_only_be_measured_says_so():
-    request = mm.Request(model="qwen2-vl-2b", small=True)
+    request = mm.Request(config={"model_type": "ibert"}, small=True)
 
     with pytest.raises(CannotPredictError, match="measure it on a GPU"):
         trace_training(workload_of(request), request.recipe, find_gpu("a10").capability)

@@ -72,6 +72,30 @@ TASKS = {
             "contrastive", "images and texts", "AutoModelForZeroShotImageClassification", ("tokens", "pixels"), 64, 16
         ),
         Task("image-text-to-text", "images to text", "AutoModelForImageTextToText", ("tokens", "pixels"), 128, 32),
+        Task("multiple-choice", "multiple choice", "AutoModelForMultipleChoice", ("tokens",), 128, sequences=4),
+        Task("object-detection", "detectors", "AutoModelForObjectDetection", ("pixels",), 640),
+        Task("semantic-segmentation", "segmentation", "AutoModelForSemanticSegmentation", ("pixels",), 512),
+        Task("universal-segmentation", "segmentation by masks", "AutoModelForUniversalSegmentation", ("pixels",), 512),
+        Task("depth-estimation", "depth estimation", "AutoModelForDepthEstimation", ("pixels",), 384),
+        Task("masked-image-modeling", "masked images", "AutoModelForMaskedImageModeling", ("pixels",), 224),
+        Task("video-classification", "video classifiers", "AutoModelForVideoClassification", ("pixels",), 224),
+        Task(
+            "visual-question-answering",
+            "questions about images",
+            "AutoModelForVisualQuestionAnswering",
+            ("tokens", "pixels"),
+            32,
+            16,
+        ),
+        Task(
+            "audio-frame-classification",
+            "classes over time",
+            "AutoModelForAudioFrameClassification",
+            ("seconds",),
+            5,
+            1,
+        ),
+        Task("audio-xvector", "speakers", "AutoModelForAudioXVector", ("seconds",), 5, 1),
         Task("sft", "supervised fine-tuning", "AutoModelForCausalLM", ("tokens",), 1024, trainer="SFTTrainer"),
         Task(
             "reward",
@@ -109,7 +133,7 @@ NEXT_TOKEN = ("causal-lm", "sft")
 LANGUAGE_MODELS = (*NEXT_TOKEN, "reward", "dpo", "grpo")
 
 # Tasks whose loss is computed outside the model.
-LOSS_OUTSIDE = ("contrastive", "reward", "dpo", "grpo")
+LOSS_OUTSIDE = ("contrastive", "depth-estimation", "reward", "dpo", "grpo")
 
 # Tasks that make a model answer: the first half of each text is the prompt, unless the caller says how long it is.
 ANSWERING = ("sft", "dpo", "grpo")

@@ -27,6 +27,8 @@ OF_ALL_MODELS = {
 # The name of an activation, a norm, a class: no slash, no colon, no tilde.
 WORD = re.compile(r"[\w.+=,() -]*", re.ASCII)
 LONGEST_WORD = 100
+# A ratio, as Granite's downsampling.
+RATIO = re.compile(r"\d{1,3}/\d{1,3}")
 READS = re.compile(r"config\.(\w+)|[\"'](\w+)[\"']")
 
 
@@ -111,6 +113,8 @@ def _part(key: str, value: dict[str, Any], config_class: Any) -> Any:
 
 
 def _word(key: str, text: str) -> str:
+    if RATIO.fullmatch(text):
+        return text
     if len(text) > LONGEST_WORD or not WORD.fullmatch(text) or ".." in text:
         raise UsageError(
             f"{key[:LONGEST_WORD]!r} of the config holds a path, an address or the name of another model, which is not "

@@ -77,7 +77,7 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
         parts = {key: getattr(config, key, None) for key in getattr(config, "sub_configs", ())}
         usual = {key: value for key, value in config.to_dict().items() if is_cut(key) and value is not None}
         inner = {
-            key: add(given[key] if isinstance(given.get(key), dict) else {}, part)
+            key: _typed(part) | add(given[key] if isinstance(given.get(key), dict) else {}, part)
             for key, part in parts.items()
             if hasattr(part, "to_dict")
         }
@@ -86,9 +86,32 @@ def spelled_out(facts: dict[str, Any], name: str) -> dict[str, Any]:
     return add(facts, make_config(facts, name))
 
 
+def _typed(part: Any) -> dict[str, Any]:
+    """Returns what a config's part says beyond its class: its type, and what the whole gives it where it is left out.
+
+    A part that is given, even if in one field, gets none of that.
+    """
+    family, usual = getattr(part, "model_type", ""), type(part)().to_dict()
+    parts = getattr(part, "sub_configs", {})
+    own = {
+        key: value
+        for key, value in part.to_dict().items()
+        if key not in parts and value is not None and value != usual.get(key) and key != "transformers_version"
+    }
+    return own | ({"model_type": family} if family else {})
+
+
 def no_model(name: str, error: Exception) -> UsageError:
     """Returns the error for a config that does not describe a model."""
     said = " ".join(str(error).split())
+    if isinstance(error, ImportError):
+        return UsageError(
+            f"{name} needs a library that is not installed: {said[:100]}",
+            hint="install it",
+            code="not_installed",
+            field="model",
+            detail=said[:200],
+        )
     return UsageError(
         f"the config of {name} does not describe a model; compare it with a config.json that works.",
         code="bad_config",
@@ -167,11 +190,13 @@ def model_class(config: Any, task: Task) -> type[nn.Module] | None:
     classes = found if isinstance(found, tuple) else (found,)
     named = [one for one in classes if one.__name__ in (getattr(config, "architectures", None) or ())]
     chosen: type[nn.Module] = (named or list(classes))[0]
-    return chosen if "labels" in forward_arguments(chosen) or _takes_no_labels(task) else None
+    return chosen if takes_labels(task, forward_arguments(chosen)) else None
 
 
-def _takes_no_labels(task: Task) -> bool:
-    return task.id in ("contrastive", "question-answering")
+def takes_labels(task: Task, arguments: set[str]) -> bool:
+    """Tells whether a forward pass with these arguments computes the task's loss, as far as the model computes it."""
+    labels = {"labels", "mask_labels", "bool_masked_pos"}
+    return bool(labels & arguments) or task.id in ("contrastive", "question-answering", "depth-estimation")
 
 
 def _remote_class(config: Any, task: Task) -> type[nn.Module]:
@@ -205,6 +230,8 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         config.problem_type = "regression" if config.num_labels == 1 else "single_label_classification"
     if task.id == "reward":
         config.num_labels = 1
+    if config.model_type == "reformer":
+        config.is_decoder = task.id == "causal-lm"  # its class demands it
     text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
     if text_class is not None and getattr(found, "config_class", None) is text_class:
         config = config.get_text_config()

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memorymark.catalog.tasks import ANSWERING, TASKS, Task, prompt_tokens
-from memorymark.models.batches import IGNORED, ordinary_words
 from memorymark.models.heads import model_class
+from memorymark.models.maker import IGNORED, ordinary_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

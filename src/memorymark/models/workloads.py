@@ -11,6 +11,10 @@ from memorymark.messages import Message
 from memorymark.models import batches, heads, packing
 from memorymark.models.factory import factory_workload, require_file
 from memorymark.models.hub import hub_config, remote_code_config
+from memorymark.models.maker import Shape, text_config
+from memorymark.models.pictures import depth_loss
+from memorymark.models.sounds import seconds_of, set_seconds
+from memorymark.models.stand_in_fields import filled_in
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.completions import USUAL_COMPLETIONS, completion_tokens_of
 from memorymark.question.configs import check_config, stand_in
@@ -95,7 +99,7 @@ def _of_config(request: Request) -> Workload:
         batch=_batch(request, config, task, arguments, shape),
         loss=_loss(request, task, shape, arguments),
         name=name,
-        sample=shape.describe(task, config, mean_tokens),
+        sample=shape.describe(task, mean_tokens),
         sample_sizes=shape.sizes(task),
         mean_tokens=mean_tokens,
         sequences=task.sequences,
@@ -104,6 +108,7 @@ def _of_config(request: Request) -> Workload:
         compares=request.keeps_reference,
         completions=(request.completions or USUAL_COMPLETIONS) if shape.completion_tokens else 0,
         completion_tokens=shape.completion_tokens,
+        own_batches=True,
         language_model=task.id in LANGUAGE_MODELS,
         vocabulary=_vocabulary(config, task),
     )
@@ -136,10 +141,10 @@ def _vocabulary(config: Any, task: Task) -> int:
 
     if task.id not in NEXT_TOKEN or rescales_logits(config):
         return 0
-    return getattr(batches.text_config(config), "vocab_size", None) or 0
+    return getattr(text_config(config), "vocab_size", None) or 0
 
 
-def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> MakeBatch:
+def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape: Shape) -> MakeBatch:
     """Returns the function that makes batches, with precomputed log-probabilities if the request asks for them."""
     if request.packed:
         mean, flat = mean_tokens_of(request, shape.tokens), request.recipe.attention == "flash"
@@ -152,7 +157,7 @@ def _batch(request: Request, config: Any, task: Task, arguments: set[str], shape
     return make
 
 
-def _require_packable(request: Request, config: Any, task: Task, arguments: set[str], shape: batches.Shape) -> None:
+def _require_packable(request: Request, config: Any, task: Task, arguments: set[str], shape: Shape) -> None:
     """Refuses to pack samples where a model could not tell them apart, or where they would not fit into a row."""
     if task.id not in NEXT_TOKEN:
         raise only_next_token(request, task.id)
@@ -162,10 +167,10 @@ def _require_packable(request: Request, config: Any, task: Task, arguments: set[
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
-    return stand_in(facts if _has_code(request, facts) else heads.spelled_out(facts, request.entry.id))
+    return stand_in(facts if _has_code(request, facts) else heads.spelled_out(filled_in(facts), request.entry.id))
 
 
-def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
+def _loss(request: Request, task: Task, shape: Shape, arguments: set[str]) -> Callable[..., Tensor] | None:
     if request.recipe.loss == "chunked":
         from memorymark.training.chunked_loss import chunked_loss
 
@@ -176,7 +181,12 @@ def _loss(request: Request, task: Task, shape: batches.Shape, arguments: set[str
     if shape.completion_tokens:
         keeps_logits = "logits_to_keep" in arguments
         return partial(grpo_loss, completion_tokens=shape.completion_tokens, keeps_logits=keeps_logits)
-    return {"contrastive": _contrastive_loss, "reward": reward_loss, "dpo": dpo_loss}.get(task.id)
+    return {
+        "contrastive": _contrastive_loss,
+        "depth-estimation": depth_loss,
+        "reward": reward_loss,
+        "dpo": dpo_loss,
+    }.get(task.id)
 
 
 def _require_loss(request: Request, task: Task) -> None:
@@ -245,7 +255,7 @@ def _facts(request: Request) -> dict[str, Any]:
     return facts
 
 
-def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
+def _shape(request: Request, config: Any, task: Task) -> Shape:
     """Returns the sizes of a sample, requested or usual for the model or the task, and adapts the config to them."""
     _check_sizes(request, config, task)
     asked, usual = request.sizes, _usual_sizes(request, config, task)
@@ -253,11 +263,15 @@ def _shape(request: Request, config: Any, task: Task) -> batches.Shape:
     if "pixels" in task.units and (asked["pixels"] or request.small):
         batches.set_image_side(config, pixels)
     if "seconds" in task.units and (asked["seconds"] or request.small):
-        batches.set_seconds(config, seconds)
-    tokens = asked["tokens"] or usual.get("tokens") or _usual_tokens(request, config, task, pixels)
-    _require_room_for_text(request, config, task, tokens=tokens, pixels=pixels)
+        set_seconds(config, seconds)
+    tokens = (
+        asked["tokens"]
+        or usual.get("tokens")
+        or _usual_tokens(request, config, task, Shape(pixels=pixels, seconds=seconds))
+    )
+    _require_room_for_text(request, config, task, Shape(tokens, pixels, seconds))
     completion_tokens = completion_tokens_of(request, tokens) if task.id in GENERATING else 0
-    return batches.Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
+    return Shape(tokens=tokens, pixels=pixels, seconds=seconds, completion_tokens=completion_tokens)
 
 
 def _check_sizes(request: Request, config: Any, task: Task) -> None:
@@ -270,34 +284,49 @@ def _check_sizes(request: Request, config: Any, task: Task) -> None:
 def _usual_sizes(request: Request, config: Any, task: Task) -> dict[str, int]:
     """Returns the default sizes; tokens only if the catalog says how many."""
     entry = request.name.entry
-    usual = {"seconds": batches.seconds_of(config) or task.size, "pixels": batches.image_side(config) or 224}
+    usual = {"seconds": seconds_of(config) or task.size, "pixels": batches.image_side(config) or _usual_side(task)}
     if request.small:
-        return usual | {"pixels": batches.small_side(config, usual["pixels"]), "seconds": 1}
+        return usual | {"pixels": batches.small_side(config, task, usual["pixels"]), "seconds": 1}
     if entry is not None and entry.task == task.id:
         usual[task.units[0]] = entry.sample_size
     return usual
 
 
-def _usual_tokens(request: Request, config: Any, task: Task, pixels: int) -> int:
-    """Returns how many tokens a text usually has, including those of the images in it."""
-    usual = batches.usual_tokens(config, task, pixels)
-    if not request.small:
+def _usual_side(task: Task) -> int:
+    """Returns the side of images for models that take any."""
+    return task.size if task.sample_unit == "pixels" else 224
+
+
+def _usual_tokens(request: Request, config: Any, task: Task, shape: Shape) -> int:
+    """Returns how many tokens a text usually has, including those of its image or its sound."""
+    usual = batches.usual_tokens(config, task, shape.pixels, shape.seconds)
+    if not request.small or config.model_type in batches.FULL_LENGTH:
         return usual
-    places = batches.image_places(config, pixels) if task.id == "image-text-to-text" else 0
-    return min(usual, task.small_size + places)
+    return min(usual, task.small_size + batches.other_places(config, task, shape))
 
 
-def _require_room_for_text(request: Request, config: Any, task: Task, *, tokens: int, pixels: int) -> None:
-    if task.id == "image-text-to-text" and tokens <= (places := batches.image_places(config, pixels)):
-        raise UsageError(
-            Message(
-                "an image of {pixels} pixels takes {places} tokens of {model}; use a larger {seq_len}.",
-                pixels=pixels,
-                places=places,
-                model=request.entry.id,
-            ),
-            code="out_of_range",
-            field="seq_len",
-            given=tokens,
-            allowed={"above": places},
+def _require_room_for_text(request: Request, config: Any, task: Task, shape: Shape) -> None:
+    places = batches.other_places(config, task, shape)
+    if not places or shape.tokens > places:
+        return
+    if "pixels" in task.units:
+        what = Message(
+            "an image of {pixels} pixels takes {places} tokens of {model}",
+            pixels=shape.pixels,
+            places=places,
+            model=request.entry.id,
         )
+    else:
+        what = Message(
+            "{seconds} s of sound take {places} tokens of {model}",
+            seconds=shape.seconds,
+            places=places,
+            model=request.entry.id,
+        )
+    raise UsageError(
+        Message("{what}; use a larger {seq_len}.", what=what),
+        code="out_of_range",
+        field="seq_len",
+        given=shape.tokens,
+        allowed={"above": places},
+    )

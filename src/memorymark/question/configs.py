@@ -49,6 +49,12 @@ LAYERS = {
 }
 # Lists that give the kind of each layer, such as full or linear attention.
 KINDS = ("layer_types", "layers_block_type", "mlp_layer_types")
+# Fields that say which layers of a hybrid attend, and what they say in a stand-in, whose second one does.
+PLACES: dict[str, Any] = {"attn_layer_period": 2, "attn_layer_offset": 1, "attn_layer_indices": [1]}
+# Which layers' outputs the rest of a model reads: none of them can be left out.
+TAPPED = ("out_indices", "backbone_out_indices")
+# The kinds of layers that take turns, and lists of kinds with how often they do.
+TURNS, REPEATED = "block_types", "attention_types"
 TOKENS = ("_token_id", "_token_index")
 # Fields that count parts of a model. Counts above MOST_PARTS would keep a worker busy and fill its memory.
 COUNTS = re.compile(r"(.*_)?(layers?|blocks?|stages?|experts?|heads?|depths?)")
@@ -184,7 +190,11 @@ def _to_build(value: Any) -> Any:
 
 def is_cut(key: str) -> bool:
     """Whether a stand-in changes this field."""
-    return key in LAYERS or key in ("depths", "vocab_size", *KINDS) or key.endswith(TOKENS)
+    return (
+        key in LAYERS
+        or key in ("depths", "vocab_size", *KINDS, *PLACES, *TAPPED, TURNS, REPEATED)
+        or key.endswith(TOKENS)
+    )
 
 
 def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str, Any]:
@@ -194,13 +204,18 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         shorter = any(isinstance(words, int) and words > STAND_IN_WORDS for words in counts)
     small: dict[str, Any] = {}
     kept = _kept_layers(config)
+    is_tapped = "depths" in config or any(isinstance(config.get(key), list) and len(config[key]) > 1 for key in TAPPED)
     for key, value in config.items():
         if key in LAYERS and isinstance(value, int):
-            small[key] = min(value, len(kept) or STAND_IN_LAYERS)
+            small[key] = value if is_tapped else min(value, len(kept) or _turns(config) or STAND_IN_LAYERS)
         elif key == "depths" and isinstance(value, list):
             small[key] = [1] * len(value)
         elif key in KINDS and isinstance(value, list):
             small[key] = [value[place] for place in kept]
+        elif key in PLACES and value is not None:
+            small[key] = PLACES[key]
+        elif key == REPEATED and isinstance(value, list):
+            small[key] = [[kinds, 1] for kinds, _ in value]
         elif key == "vocab_size" and isinstance(value, int):
             small[key] = min(value, STAND_IN_WORDS)
         elif key.endswith(TOKENS) and isinstance(value, int) and shorter:
@@ -208,6 +223,12 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         else:
             small[key] = stand_in(value, shorter=shorter) if isinstance(value, dict) else value
     return small
+
+
+def _turns(config: dict[str, Any]) -> int:
+    """Returns how many layers it takes until each kind had its turn."""
+    kinds = config.get(TURNS)
+    return len(kinds) if isinstance(kinds, list) else 0
 
 
 def _kept_layers(config: dict[str, Any]) -> list[int]:

@@ -37,6 +37,30 @@ def blaming(argument: str) -> Iterator[None]:
 
 
 @contextmanager
+def not_taken(name: str) -> Iterator[None]:
+    """Turns what a model raises at the batches that are made for it here into a sentence."""
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        ImportError,
+        LookupError,
+        NameError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise UsageError(
+            f"{name} does not take the batches that are made for it here, or its config leaves something open",
+            hint="compare it with a config.json that works, or pass a file.py:function that makes both",
+            code="not_applicable",
+            field="model",
+            detail=said_by(error),
+        ) from error
+
+
+@contextmanager
 def told_as_theirs() -> Iterator[None]:
     """Turns an exception of the caller's code into a one-sentence error; exceptions of our own code pass unchanged."""
     try:

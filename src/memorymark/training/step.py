@@ -17,7 +17,7 @@ from memorymark.devices.storages import dense_parts
 from memorymark.errors import UsageError
 from memorymark.question.recipe import Recipe
 from memorymark.training.attention import choose_attention
-from memorymark.training.blame import blaming
+from memorymark.training.blame import blaming, not_taken
 from memorymark.training.building import build_on
 from memorymark.training.checkpointing import checkpoint_blocks
 from memorymark.training.generation import Generation, cache_of
@@ -262,7 +262,8 @@ class TrainingStep:
             self._largest_batch = batch_size, elements
 
     def _loss(self, batch: Batch) -> Tensor:
-        with self._autocast(), blaming("loss=" if self.workload.loss is not None else "the module"):
+        argument = "loss=" if self.workload.loss is not None else "the module"
+        with self._autocast(), not_taken(self.workload.name) if self.workload.own_batches else blaming(argument):
             if self.recipe.loss == "mean":
                 return mean_of_logits(self._forward, batch, self.workload.name)
             if self.workload.loss is not None:

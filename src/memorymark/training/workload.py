@@ -49,8 +49,9 @@ class Workload:
     called as ``loss(model, batch, reference)``: a frozen copy of the model or, under adapters, the model without them.
     With ``completions``, the model first generates so many for each prompt, of ``completion_tokens`` tokens each, and a
     sample is one of them with its prompt.
-    ``language_model`` says that it fine-tunes a model that writes text. ``vocabulary`` is the number of logits of a
-    token if ``--loss chunked`` can be used, and 0 otherwise.
+    ``own_batches`` says that MemoryMark made model and batches, so that what the model raises is no mistake of the
+    caller's. ``language_model`` says that it fine-tunes a model that writes text. ``vocabulary`` is the number of
+    logits of a token if ``--loss chunked`` can be used, and 0 otherwise.
     """
 
     build: Callable[[], nn.Module]
@@ -74,6 +75,7 @@ class Workload:
     compares: bool = field(default=False, kw_only=True)
     completions: int = field(default=0, kw_only=True)
     completion_tokens: int = field(default=0, kw_only=True)
+    own_batches: bool = field(default=False, kw_only=True)
     language_model: bool = field(default=False, kw_only=True)
     vocabulary: int = field(default=0, kw_only=True)
 

@@ -29,6 +29,7 @@ from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.in_place import add_in_place
 from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.like_real import like_real
+from memorymark.prediction.tracing.matching import first_queries_match
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
 from memorymark.prediction.tracing.repeating import Repeating
@@ -106,19 +107,25 @@ def _trace(
 ) -> tuple[TracedStep, bool]:
     """Returns the traced step, and whether its sizes depend on the routing of tokens to experts."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with no_full_collections(), cuda_choices(capability):
+    tracers: list[Tracer] = []
+    matching = first_queries_match(lambda: tracers[-1].passing_checks())
+    with no_full_collections(), cuda_choices(capability), matching:
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
         model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
-        tracing = partial(_run, workload, recipe, capability, model=model, fake_mode=fake_mode, routing=routing)
+        own_step, own_loss = workload.step is not None, workload.loss is not None
+        new_tracer = partial(Tracer, fake_mode, routing, is_own=own_step, own_loss=own_loss)
+        run = partial(_run, workload, recipe, capability, model, fake_mode)
         rows = Rows(model) if shorten else None
         if rows is not None and rows.found:
+            tracers.append(new_tracer(rows=rows))
             try:
-                return tracing(rows=rows)
+                return run(tracers[-1], rows)
             except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
                 model.zero_grad(set_to_none=True)
-        return tracing()
+        tracers.append(new_tracer())
+        return run(tracers[-1])
 
 
 def _runs_by_the_book(workload: Workload, recipe: Recipe) -> bool:
@@ -131,20 +138,17 @@ def _run(
     workload: Workload,
     recipe: Recipe,
     capability: tuple[int, int],
-    *,
     model: nn.Module,
     fake_mode: FakeTensorMode,
-    routing: Routing,
+    tracer: Tracer,
     rows: Rows | None = None,
 ) -> tuple[TracedStep, bool]:
     """Traces steps of the model, of its ``rows`` only a few layers, whose operations then stand for all others'."""
-    own_loss = workload.loss is not None
-    tracer = Tracer(fake_mode, routing, is_own=workload.step is not None, own_loss=own_loss, rows=rows)
     workload = _moved_from_host(workload, tracer) if workload.from_host else workload
     make_step = partial(TrainingStep, workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
     whole = make_step()
     with ExitStack() as stack:
-        if workload.step is not None or own_loss or workload.between:
+        if workload.step is not None or workload.loss is not None or workload.between:
             stack.enter_context(tracer.seeing_forwards())
         contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
         for context in contexts:
@@ -343,6 +347,12 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTra
         for sign, reason in ONLY_A_RUN.items():
             if sign in str(error):
                 raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
+        if step.workload.own_batches:
+            raise CannotPredictError(
+                f"{step.workload.name} does not take the batches that are made for it here, or its config leaves "
+                "something open; pass a file.py:function that makes both.",
+                detail=str(error).partition("\n")[0],
+            ) from error
         raise
     return add_in_place(trace, before)
 

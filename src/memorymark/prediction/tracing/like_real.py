@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_map_only
 
 
 @contextmanager
 def like_real() -> Iterator[None]:
-    """Lets ``module.to(dtype)``, ``f"expert_{index}"`` and ``autocast("cuda")`` work on fake tensors.
+    """Lets ``module.to(dtype)``, ``f"expert_{index}"``, ``torch.tensor([scalar])`` and ``autocast("cuda")`` work.
 
     Routers of mixtures need the first two. torch swaps fake parameters when it casts them, which fails once an
-    optimizer refers to them. Fake tensors are labelled CPU, so autocast for CUDA would leave them alone.
+    optimizer refers to them. Positions of images in texts need the third, whose values torch reads from memory. Fake
+    tensors are labelled CPU, so autocast for CUDA would leave them alone. ``torch.isfinite(tensor).all()`` is true: a
+    training is planned for that.
     """
     casting: Any = nn.Module._apply
     entering: Any = torch.amp.autocast_mode.autocast.__init__
     torch.amp.autocast_mode.autocast.__init__ = partialmethod(_autocast, entering)  # type: ignore[method-assign,assignment]
     nn.Module._apply = _apply  # type: ignore[method-assign]
     FakeTensor.__format__ = _format  # type: ignore[method-assign]
+    making, asking = torch.tensor, torch.isfinite
+    torch.isfinite = partial(_isfinite, asking)
+    torch.tensor = partial(_tensor, making)
     try:
         yield
     finally:
+        torch.tensor, torch.isfinite = making, asking
         nn.Module._apply = casting  # type: ignore[method-assign]
         torch.amp.autocast_mode.autocast.__init__ = entering  # type: ignore[method-assign]
         del FakeTensor.__format__
@@ -57,3 +64,16 @@ def _apply(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True
 
 def _format(self: Tensor, spec: str) -> str:
     return object.__format__(self, spec) if self.dim() else format(self.item(), spec)
+
+
+def _tensor(original: Callable[..., Tensor], data: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Reads the scalars in a list one by one, as operations that the trace can answer."""
+    if isinstance(data, (list, tuple)):
+        data = tree_map_only(FakeTensor, lambda one: one.item() if not one.dim() else one, data)
+    return original(data, *args, **kwargs)
+
+
+def _isfinite(original: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    finite = original(tensor)
+    finite._memorymark_holds = True  # type: ignore[attr-defined]
+    return finite

@@ -42,6 +42,15 @@ _ASKS_FOR_A_VALUE = {
     torch.ops.aten.is_nonzero.default,
     torch.ops.aten.equal.default,
 }
+# Their results have the size of their input, and nothing of its values.
+_TAKES_SIZES = {
+    torch.ops.aten.zeros_like.default,
+    torch.ops.aten.ones_like.default,
+    torch.ops.aten.full_like.default,
+    torch.ops.aten.new_zeros.default,
+    torch.ops.aten.new_ones.default,
+    torch.ops.aten.new_full.default,
+}
 
 
 class Tracer(TorchDispatchMode):
@@ -73,6 +82,7 @@ class Tracer(TorchDispatchMode):
         self._in_backward = self._in_optimizer = False
         self._is_own, self._own_loss, self._between = is_own, own_loss, False
         self._forwards = 0
+        self._checks_pass = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -147,6 +157,13 @@ class Tracer(TorchDispatchMode):
         """The first number that no storage has."""
         return self._numbers.next
 
+    @contextmanager
+    def passing_checks(self) -> Iterator[None]:
+        """Takes conditions inside to hold, such as that boxes have a right and a left side."""
+        before, self._checks_pass = self._checks_pass, True
+        yield
+        self._checks_pass = before
+
     def number_of(self, tensor: Tensor) -> int:
         """Returns the number of a tensor's memory, a new one if it was not seen before."""
         return self._numbers.number(tensor.untyped_storage())
@@ -180,6 +197,8 @@ class Tracer(TorchDispatchMode):
         if value is not None:
             self._note_origin(origin_of(inputs))
             return value
+        if self._checks_pass and inputs[0].dtype == torch.bool:
+            return True
         if self._in_optimizer:
             return 1.0  # a factor in an update, which takes the same memory for any value
         if not self._forwards and (assumed_value := self._outside_of_modules(inputs[0])) is not None:
@@ -203,7 +222,7 @@ class Tracer(TorchDispatchMode):
 
     def _run(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Returns the fake result, with its real values if known."""
-        origin = origin_of(inputs)
+        origin = Origin.CERTAIN if func in _TAKES_SIZES else origin_of(inputs)
         try:
             result = SHAPE_RULES.get(func, func)(*self._without_masks(func, args), **kwargs)
         except DynamicOutputShapeException:
@@ -215,6 +234,9 @@ class Tracer(TorchDispatchMode):
                 result = tree_map_only(Tensor, lambda real: torch.empty_like(real, device="cpu"), value)
         else:
             value = run_on_values(func, args, kwargs, inputs, _tensors(result))
+        if value is None and func is torch.ops.aten.all.default and getattr(inputs[0], "_memorymark_holds", False):
+            with torch._C._DisableTorchDispatch():
+                value = torch.tensor(True)
         if value is not None:
             keep_values(result, value, Origin.RANDOM if torch.Tag.nondeterministic_seeded in func.tags else origin)
         elif (choices := chosen(func, inputs, result)) is not None:
