@@ -11,21 +11,24 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 
 from memorymark.watch.batches import BatchSize, size_of, size_of_arguments
 from memorymark.watch.gpu_meter import WARM_UP_STEPS, GpuMeter, open_gpu_of
 from memorymark.watch.kept_outputs import KeptOutputs
+from memorymark.watch.layout import dimension_by_labels, dimension_by_layers
 from memorymark.watch.modules import (
     any_trains,
     describe_model,
     describe_optimizer,
     outermost_modules,
     parameters_of,
+    trainable_modules,
 )
 from memorymark.watch.observation import Ending, LoaderFacts, ModelFacts, Observation, OptimizerFacts
+from memorymark.watch.own_updates import UpdateFinder
 from memorymark.watch.phase import Phase, StepSoFar
 from memorymark.watch.roots import RootHooks
 from memorymark.watch.step_recorder import StepRecorder
@@ -70,7 +73,7 @@ class Detector:
         self._on_step, self._clock = on_step, clock
         self._gpu = GpuMeter(open_gpu or open_gpu_of)
         self._thread = threading.main_thread().ident
-        self._steps = self._samples = 0
+        self._steps = self._earlier_samples = 0
         self._started = self._last_update = 0.0
         self._loading_since: float | None = None
         self._loader: LoaderFacts | None = None
@@ -81,6 +84,7 @@ class Detector:
         self._hooks = RootHooks(self.forward_begins, self.forward_ends, self.evaluates)
         self._recorder: StepRecorder | None = None
         self._outputs = KeptOutputs()
+        self._own = UpdateFinder(trainable_modules)
         self._phase, self._step = Phase(), StepSoFar()
 
     @_harmless
@@ -88,6 +92,7 @@ class Detector:
         """A data loader is asked for a batch."""
         if threading.get_ident() != self._thread:
             return
+        self._look_for_own_update()
         if not torch.is_grad_enabled() or self._phase.is_in_eval_mode or self._phase.feeds.is_foreign(loader):
             self._see_evaluation()
             return
@@ -110,25 +115,30 @@ class Detector:
         self._phase.feeds.gave(loader)
         self._step.foreign = []
         self._step.batches += 1
-        self._take(size_of(batch), first=self._step.batches == 1)
+        self._phase.sizes.see_labels(dimension_by_labels(batch))
+        size = size_of(batch)
+        if size is not None:
+            self._phase.take(size, self._step)
+        self._take(size, first=self._step.batches == 1)
 
     @_harmless
     def forward_begins(self, inputs: Any, module: int = 0) -> None:
         """A module that the script calls directly begins its forward pass; ``module`` identifies it."""
         if not self._concerns():
             return
+        self._look_for_own_update()
         if self._recorder is not None:
             self._recorder.forward_begins()
         if self._loader is not None:
             return
-        forwards = self._step.forwards
+        forwards, size = self._step.forwards, size_of_arguments(inputs)
         first = not forwards
-        forwards[module] += 1
+        forwards.add(module, size)
         if first and self._phase.steps:
             self._step.between_seconds += self._clock() - self._last_update
             self._gpu.wait_ends()
-        if module == next(iter(forwards)):
-            self._take(size_of_arguments(inputs), first=first)
+        if forwards.is_first(module):
+            self._take(size, first=first)
 
     @_harmless
     def forward_ends(self, outputs: Any = None) -> None:
@@ -144,9 +154,21 @@ class Detector:
         """A backward pass begins."""
         if threading.get_ident() != self._thread:
             return
+        self._look_for_own_update()
+        self._step.backwards += 1
+        self._own.backward_begins()
         idle = self._outputs.backward_begins()
         if self._recorder is not None:
             self._recorder.backward_begins(idle)
+
+    @_harmless
+    def backward_ended(self) -> None:
+        """A backward pass has ended."""
+        if threading.get_ident() != self._thread:
+            return
+        self._own.backward_ended()
+        if self._own.updates is not None and self._recorder is not None:
+            self._recorder.backward_ended(self._phase.optimizers, self._phase.modules)
 
     @_harmless
     def evaluates(self) -> None:
@@ -173,12 +195,25 @@ class Detector:
     @_harmless
     def updated(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer has ended its step. The first one seen counts steps."""
-        self._gpu.updated()
+        self._own.stop()
         steps = self._phase.steps_ended_by(optimizer)
-        if not steps:
+        if steps:
+            self._ended_by(optimizer, steps)
+        else:
+            self._gpu.updated()
             self._phase.optimizers.append(optimizer)
-            return
+
+    def _look_for_own_update(self, *, at_the_end: bool = False) -> None:
+        """Notices that the loop has updated the parameters itself."""
+        steps = self._own.steps_at_the_end() if at_the_end else 0
+        steps = steps or self._own.steps_made()
+        if steps and self._own.updates is not None:
+            self._ended_by(cast(torch.optim.Optimizer, self._own.updates), steps)  # used as one
+
+    def _ended_by(self, optimizer: torch.optim.Optimizer, steps: int) -> None:
+        self._gpu.updated()
         if self._phase.steps and not self._phase.is_counted_by(optimizer):
+            self._earlier_samples += self._phase.samples
             self._phase = Phase()
         self._phase.count_by(optimizer)
         self._count_step(self._clock(), steps)
@@ -189,6 +224,8 @@ class Detector:
         """The training is over, perhaps by an exception."""
         self._ending = describe_ending(error) if error is not None else None
         try:
+            if self.active:
+                self._look_for_own_update(at_the_end=True)
             self._hooks.remove()
             self._describe()
             self._gpu.finish()
@@ -209,7 +246,7 @@ class Detector:
         phase, recorder, loads = self._phase, self._recorder, self._loader is not None
         return Observation(
             steps=self._steps,
-            samples=self._samples,
+            samples=self._earlier_samples + phase.samples,
             seconds=self._last_update - self._started,
             **phase.facts(loads=loads),
             **self._gpu.facts(waits_per_step=phase.micro_batches if loads else 1),
@@ -220,7 +257,7 @@ class Detector:
             loader=self._loader,
             keeps_outputs=self._outputs.kept,
             recording=recorder.recording if recorder is not None else None,
-            longest_batch=recorder.compared_with_recorded(phase.most_elements) if recorder is not None else 1.0,
+            longest_batch=recorder.compared_with_recorded(phase.sizes.most_elements) if recorder is not None else 1.0,
             torch_imported=True,
             framework=framework(),
             processors=processors(),
@@ -250,8 +287,9 @@ class Detector:
     def _take(self, size: BatchSize | None, *, first: bool) -> None:
         if size is None:
             return
-        self._step.samples += size.samples
-        self._phase.see_size(size)
+        if first:
+            self._step.size = size
+        size = size._replace(samples=size.along(self._phase.sizes.dimension))
         if first and self._recorder is not None and self._gpu.is_usable:
             self._step.is_disturbed |= self._gpu.recording
             self._recorder.step_begins(size, self._phase.steps, self._phase.optimizers, self._autocast)
@@ -275,6 +313,8 @@ class Detector:
         seconds = now - self._last_update if self._steps else 0.0
         if self._steps == 0:
             self._started = now
+        if not loads:
+            phase.take_forwards(step)
         phase.feeds.updated()
         step.is_disturbed |= self._gpu.recording
         if phase.steps == 0:
@@ -285,15 +325,17 @@ class Detector:
             phase.add_time(step, seconds, loads=loads)
         self._steps += steps
         phase.steps += 1
-        self._samples += phase.samples_of(step, steps)
+        phase.count_samples(step, steps)
         self._last_update, self._step = now, StepSoFar()
         if phase.steps > 2:
-            self._settle()
+            self._settle(step)
         self._gpu.stepped(now, seconds, phase.steps, loads=loads)
 
-    def _settle(self) -> None:
+    def _settle(self, step: StepSoFar) -> None:
         if self._hooks.settle():
             self._describe()
+            by_layers = dimension_by_layers(step.size, self._hooks.witnesses) if step.size is not None else None
+            self._phase.sizes.decide(by_layers)
         if not self._gpu.recording:
             self._detach()
 
@@ -306,7 +348,7 @@ class Detector:
         # An optimizer may run in an autograd thread, which loads no batches.
         if not isinstance(threading.current_thread(), threading._DummyThread):
             self._thread = threading.get_ident()
-        self._phase.forget_sizes_before()
+        self._phase.sizes.forget_but_last()  # the others may have been an evaluation's
         parameters = parameters_of(self._phase.optimizers)
         self._gpu.open(next((parameter.device for parameter in parameters), torch.device("cpu")))
         self._recorder = StepRecorder(self._gpu.watch) if self._gpu.watch is not None else None

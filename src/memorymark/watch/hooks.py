@@ -124,6 +124,8 @@ def _watched_backward(original: Callable[..., None]) -> Callable[..., None]:
         except BaseException as error:
             _leave(error)
             raise
+        for detector in _detectors:
+            detector.backward_ended()
 
     return backward
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.documents import LEFT_OUT, Record, in_document
+from memorymark.watch.batch_sizes import BatchBasis
 from memorymark.watch.recording import StepRecording
 
 
@@ -99,6 +100,12 @@ class Observation(Record):
     samples: int = 0
     seconds: float = 0.0
     batch_size: int | None = None
+    batch_dimension: int = 0
+    """Which dimension of the inputs is the batch: 1 where time comes first."""
+    batch_basis: BatchBasis = "leading"
+    """What tells so: layers whose layout is known, labels, or nothing but that it is the first one."""
+    batch_is_uncertain: bool = False
+    """Whether the batch may be another dimension: the first one varies, as lengths do, and nothing tells."""
     micro_batches: int = 1
     timed_steps: int = 0
     step_seconds: float | None = None

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import torch
 from torch import nn
 
+from memorymark.watch.layout import Witness, witness, witnesses_in
 from memorymark.watch.modules import hookable
 from memorymark.watch.weak import WeakList
 
@@ -17,7 +19,7 @@ class RootHooks:
 
     ``begins`` and ``ends`` are called for their forward passes in training mode, with the inputs and the module's id,
     and with the outputs; ``evaluates`` is called for one in evaluation mode. ``learning`` is true until the
-    called modules are known.
+    called modules are known. ``witnesses`` tell what layers with a known layout were given meanwhile.
     """
 
     def __init__(
@@ -25,6 +27,7 @@ class RootHooks:
     ) -> None:
         self.called: WeakList[nn.Module] = WeakList()
         self._begins, self._ends, self._evaluates = begins, ends, evaluates
+        self.witnesses: list[Witness] = []
         self._handles: list[Any] = []
         self.learning = False
         self._depth = 0
@@ -33,7 +36,10 @@ class RootHooks:
         """Listens to these and some inner modules for one step, because a container may never be called itself."""
         self.called = WeakList()
         self.learning = True
+        self.witnesses = []
         self._hook(hookable(modules))
+        for layer in witnesses_in(modules):
+            self._handles.append(layer.register_forward_pre_hook(PrivateHook(self._inside)))
 
     def settle(self) -> bool:
         """Ends a step; returns True if the called modules were learned in it."""
@@ -62,6 +68,11 @@ class RootHooks:
             before, after = PrivateHook(self._before), PrivateHook(self._after)
             self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
             self._handles.append(module.register_forward_hook(after, always_call=True))
+
+    def _inside(self, layer: nn.Module, args: Any) -> None:
+        told = witness(layer, args)
+        if told is not None and told not in self.witnesses and torch.is_grad_enabled():
+            self.witnesses.append(told)
 
     def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._depth += 1
