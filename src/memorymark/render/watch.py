@@ -16,6 +16,10 @@ from memorymark.watch.report import Report
 
 BAR = 20
 ESTIMATED = "Estimated, not run; gains are upper bounds."
+UNCERTAIN = (
+    "The inputs' first dimension varies as lengths do, and no layer or label tells whether it is the batch: if it is not, "
+    "the batch and the samples above are wrong."
+)
 SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -70,10 +74,17 @@ def _setting(seen: Observation) -> str:
     words.append(" + ".join(names))
     if seen.batch_size is not None:
         times = f" x {seen.micro_batches} = {seen.effective_batch_size}" if seen.micro_batches > 1 else ""
-        words.append(f"batch {seen.batch_size}{times}")
+        words.append(f"batch {seen.batch_size}{times}{_dimension(seen)}")
     if seen.keeps_outputs:
         words.append("keeps its outputs")
     return " · ".join(filter(None, words))
+
+
+def _dimension(seen: Observation) -> str:
+    """Says which dimension the batch is where that may surprise."""
+    if seen.batch_dimension:
+        return f" (the {('second', 'third')[seen.batch_dimension - 1]} dimension)"
+    return " (or is that the length?)" if seen.batch_is_uncertain else ""
 
 
 def _count(number: int) -> str:
@@ -134,6 +145,8 @@ def _small_print(report: Report) -> list[str]:
         lines.append(f"At the peak: {held}.")
     if report.estimate is not None:
         lines.append(f"The largest batch rests on {report.estimate.basis}.")
+    if seen.batch_is_uncertain:
+        lines.append(UNCERTAIN)
     if seen.problem is not None:
         lines.append(f"Watching ended early: {seen.problem}.")
     if report.estimate is not None or report.verdict.findings:

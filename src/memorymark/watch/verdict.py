@@ -48,7 +48,7 @@ def _nothing_seen(seen: Observation, exit_code: int | None) -> str | None:
     if not seen.steps and seen.ending is not None and not seen.ending.out_of_memory:
         return f"The script ended with {seen.ending.kind} before its first optimizer step: there was nothing to watch."
     if not seen.steps and seen.ending is None:
-        why = "no optimizer of torch.optim took a step in its own process"
+        why = "its own process updated no module's parameters, with or without an optimizer"
         return f"The script never trained: {why}. Processes that it starts are not watched.{ended}"
     return None
 
