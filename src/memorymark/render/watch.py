@@ -15,10 +15,10 @@ from memorymark.watch.observation import Observation
 from memorymark.watch.report import Report
 
 BAR = 20
-ESTIMATED = "Estimated, not run; gains are upper bounds."
+ESTIMATED = 'Estimated, not run; where a gain says "up to", it is an upper bound.'
 UNCERTAIN = (
-    "The inputs' first dimension varies as lengths do, and no layer or label tells whether it is the batch: if it is not, "
-    "the batch and the samples above are wrong."
+    "The inputs' first dimension varies as lengths do, and no layer or label tells whether it is the batch: if it is "
+    "not, the batch and the samples above are wrong."
 )
 SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
@@ -30,7 +30,7 @@ def print_watch_report(report: Report, console: Console | None = None) -> None:
     console.print(_padded(_title(report), (1, 2, 0, 2)))
     if seen.steps:
         console.print(_padded(Text(_setting(seen), style="dim"), (0, 2)))
-    good = not report.verdict.findings or report.verdict.findings[0].weight < 1
+    good = not report.verdict.findings or report.verdict.findings[0].is_small
     mark = ("✓ ", "bold green") if good and seen.steps else ("► ", "bold yellow")
     console.print(_padded(Text.assemble(mark, (report.verdict.headline, "bold")), (1, 2)))
     if not seen.steps and not report.verdict.findings:

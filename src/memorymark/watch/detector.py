@@ -28,6 +28,7 @@ from memorymark.watch.modules import (
     trainable_modules,
 )
 from memorymark.watch.observation import Ending, LoaderFacts, ModelFacts, Observation, OptimizerFacts
+from memorymark.watch.operation_recorder import OperationRecorder, may_count
 from memorymark.watch.own_updates import UpdateFinder
 from memorymark.watch.phase import Phase, StepSoFar
 from memorymark.watch.roots import RootHooks
@@ -83,6 +84,7 @@ class Detector:
         self._ending: Ending | None = None
         self._hooks = RootHooks(self.forward_begins, self.forward_ends, self.evaluates)
         self._recorder: StepRecorder | None = None
+        self._operations = OperationRecorder()
         self._outputs = KeptOutputs()
         self._own = UpdateFinder(trainable_modules)
         self._phase, self._step = Phase(), StepSoFar()
@@ -127,6 +129,7 @@ class Detector:
         if not self._concerns():
             return
         self._look_for_own_update()
+        self._operations.enters("forward")
         if self._recorder is not None:
             self._recorder.forward_begins()
         if self._loader is not None:
@@ -155,6 +158,7 @@ class Detector:
         if threading.get_ident() != self._thread:
             return
         self._look_for_own_update()
+        self._operations.enters("backward")
         self._step.backwards += 1
         self._own.backward_begins()
         idle = self._outputs.backward_begins()
@@ -189,6 +193,7 @@ class Detector:
     @_harmless
     def updating(self) -> None:
         """An optimizer begins its step: the backward pass is over."""
+        self._operations.enters("optimizer")
         if self._recorder is not None:
             self._recorder.backward_ended(self._phase.optimizers, self._phase.modules)
 
@@ -226,6 +231,7 @@ class Detector:
         try:
             if self.active:
                 self._look_for_own_update(at_the_end=True)
+            self._operations.abandon()
             self._hooks.remove()
             self._describe()
             self._gpu.finish()
@@ -257,6 +263,7 @@ class Detector:
             loader=self._loader,
             keeps_outputs=self._outputs.kept,
             recording=recorder.recording if recorder is not None else None,
+            operations=self._operations.operations,
             longest_batch=recorder.compared_with_recorded(phase.sizes.most_elements) if recorder is not None else 1.0,
             torch_imported=True,
             framework=framework(),
@@ -270,12 +277,14 @@ class Detector:
         self.active = False
         self.problem = f"{type(error).__name__}: {error}"
         with suppress(Exception):
+            self._operations.abandon()
             self._hooks.remove()
             self._gpu.let_go()
 
     def _see_evaluation(self) -> None:
         """Excludes an evaluation from the time and the allocations of the step."""
         self._step.is_disturbed = True
+        self._operations.abandon()
         if self._recorder is not None and self._gpu.recording:
             self._recorder.abandon()
             self._detach()
@@ -293,10 +302,17 @@ class Detector:
         if first and self._recorder is not None and self._gpu.is_usable:
             self._step.is_disturbed |= self._gpu.recording
             self._recorder.step_begins(size, self._phase.steps, self._phase.optimizers, self._autocast)
-            if self._gpu.recording:
+            self._count_operations(size)
+            if self._gpu.recording or self._operations.recording:
                 self._hooks.attach()
             else:
                 self._detach()
+
+    def _count_operations(self, size: BatchSize) -> None:
+        """Begins to count the operations of a step in which nothing else is recorded, or ends it."""
+        self._step.is_disturbed |= self._operations.recording
+        allowed = not self._gpu.recording and may_count(self._gpu.device, self._gpu.memory, self._model)
+        self._operations.step_begins(size.samples, self._phase.steps, self._phase.optimizers, allowed=allowed)
 
     def _take_foreign(self, batch: Any, loader: Any) -> None:
         """Keeps a batch of a data set that seems foreign; the next update may show that it is the training's."""
@@ -316,7 +332,7 @@ class Detector:
         if not loads:
             phase.take_forwards(step)
         phase.feeds.updated()
-        step.is_disturbed |= self._gpu.recording
+        step.is_disturbed |= self._gpu.recording or self._operations.recording
         if phase.steps == 0:
             self._first_step()
         elif phase.steps == 1:
@@ -336,7 +352,7 @@ class Detector:
             self._describe()
             by_layers = dimension_by_layers(step.size, self._hooks.witnesses) if step.size is not None else None
             self._phase.sizes.decide(by_layers)
-        if not self._gpu.recording:
+        if not self._gpu.recording and not self._operations.recording:
             self._detach()
 
     def _detach(self) -> None:

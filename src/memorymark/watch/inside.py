@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorymark.watch.detector import Detector
 
-RECORD, RECORDED_STEP = "record.json", "step.json"
+RECORD, RECORDED_STEP, OPERATIONS = "record.json", "step.json", "operations.json"
 WRITE_EVERY_SECONDS = 0.5
 ALWAYS_WRITTEN_STEPS = 3
 
@@ -95,6 +95,7 @@ class _Record:
         self._written_at = 0.0
         self._written = 0
         self._step: Any = None
+        self._operations: Any = None
 
     def on_step(self, detector: Detector) -> None:
         """Updates the record now and then."""
@@ -111,6 +112,10 @@ class _Record:
         if step is not None and step is not self._step:
             self._replace(RECORDED_STEP, step.to_dict())
             self._step = step
+        operations = observation.operations
+        if operations is not None and operations is not self._operations:
+            self._replace(OPERATIONS, operations.to_dict())
+            self._operations = operations
         self.write(observation.to_dict())
 
     def write(self, document: dict[str, Any]) -> None:

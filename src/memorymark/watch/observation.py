@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.documents import LEFT_OUT, Record, in_document
 from memorymark.watch.batch_sizes import BatchBasis
+from memorymark.watch.operations import StepOperations
 from memorymark.watch.recording import StepRecording
 
 
@@ -126,6 +127,8 @@ class Observation(Record):
     memory: MemoryFacts | None = None
     recording: StepRecording | None = field(default=None, metadata=LEFT_OUT)
     """Thousands of events, so it is stored in a separate file."""
+    operations: StepOperations | None = field(default=None, metadata=LEFT_OUT)
+    """Those of one step, stored in a separate file too."""
     longest_batch: float = 1.0
     """The largest batch in elements, as a multiple of the recorded one."""
     torch_imported: bool = False

@@ -134,6 +134,11 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_byte
     return seconds + KERNEL_GAP_SECONDS
 
 
+def kind_of(operation: Operation, gpu: GpuEntry) -> str:
+    """Returns the kind of an operation's work."""
+    return "recurrent" if operation.name in RECURRENT else _work(operation, gpu, inf, tf32=False).kind
+
+
 def _kernel_seconds(operation: Operation, gpu: GpuEntry, peak_bytes: float, *, tf32: bool) -> float:
     work = _work(operation, gpu, peak_bytes, tf32=tf32)
     arithmetic, traffic = COSTS[work.kind]
