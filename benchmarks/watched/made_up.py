@@ -92,16 +92,16 @@ def small_bert(work: Path) -> None:
     small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     BertForSequenceClassification(BertConfig(vocab_size=len(vocabulary), **small)).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": False}))
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
 
 
 def small_gpt2(work: Path) -> None:
     """The config of a GPT-2 of two small layers."""
     from transformers import GPT2Config
 
-    size = len(WORDS) + 5
-    ends = {"bos_token_id": 2, "eos_token_id": 3}
-    GPT2Config(vocab_size=size, n_embd=32, n_layer=2, n_head=2, n_positions=64, **ends).save_pretrained(work / "small-gpt2")
+    small = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "bos_token_id": 2, "eos_token_id": 3}
+    GPT2Config(vocab_size=len(WORDS) + 5, **small).save_pretrained(work / "small-gpt2")
 
 
 def _pairs(path: Path, count: int) -> None:

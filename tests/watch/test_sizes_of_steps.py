@@ -90,6 +90,19 @@ def test_where_time_comes_first_the_batch_is_the_second_dimension(detector, laye
     assert (seen.batch_dimension, seen.batch_basis) == (1, "layers")
 
 
+def test_where_time_comes_first_and_updates_are_made_by_hand_both_are_seen(detector):
+    """As pytorch's word_language_model does it, to the end of its data."""
+    model = Words(layers()["lstm"])
+    for length in (*[LENGTH] * 11, 7):
+        model.zero_grad()
+        model(torch.randint(WORDS, (length, SAMPLES)))[0].mean().backward()
+        for parameter in model.parameters():
+            parameter.data.add_(parameter.grad, alpha=-0.1)
+    detector.ended(None)
+    seen = detector.observation()
+    assert (seen.steps, seen.batch_size, seen.samples, seen.batch_dimension) == (12, SAMPLES, 12 * SAMPLES, 1)
+
+
 @pytest.mark.parametrize("layer", ["lstm", "attention"])
 @pytest.mark.parametrize("inside", ["batch first", "time first"])
 def test_where_the_batch_comes_first_it_stays_the_first(detector, layer, inside):

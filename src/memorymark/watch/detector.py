@@ -36,6 +36,8 @@ from memorymark.watch.step_recorder import StepRecorder
 from memorymark.watch.surroundings import describe_ending, describe_loader, framework, processors, uses_tf32
 from memorymark.watch.weak import WeakList
 
+# Modules that were not called by then are called in a way that cannot be heard.
+MOST_LEARNING_STEPS = 6
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
@@ -225,6 +227,16 @@ class Detector:
         if self._on_step is not None:
             self._on_step(self)
 
+    @_harmless
+    def saving(self) -> None:
+        """The script begins to save something: modules are saved as it made them."""
+        self._hooks.pause()
+
+    @_harmless
+    def saved(self) -> None:
+        """The script has saved something."""
+        self._hooks.resume()
+
     def ended(self, error: BaseException | None) -> None:
         """The training is over, perhaps by an exception."""
         self._ending = describe_ending(error) if error is not None else None
@@ -343,7 +355,7 @@ class Detector:
         phase.steps += 1
         phase.count_samples(step, steps)
         self._last_update, self._step = now, StepSoFar()
-        if phase.steps > 2:
+        if phase.steps > 2 and (self._hooks.heard or phase.steps > MOST_LEARNING_STEPS):
             self._settle(step)
         self._gpu.stepped(now, seconds, phase.steps, loads=loads)
 
