@@ -4,9 +4,9 @@ python benchmarks/watch_public.py --from=FOLDER [--only=mnist,vae] [--out=result
 
 FOLDER holds checkouts of the repositories below, each under its own name: examples (pytorch/examples), nanoGPT
 (karpathy/nanoGPT), pytorch-image-models and accelerate and transformers (huggingface). The scripts need torchvision,
-datasets, evaluate and timm. Small settings make each run on a CPU in a minute; the data, a tokenizer and configs of small
-models are made up here, and nothing is downloaded. What a step is and how many samples it has follows from each script's
-options and is compared with what was reported. Without a GPU there is no largest batch to check.
+datasets, evaluate and timm. Small settings make each run on a CPU in a minute; the data, a tokenizer and configs of
+small models are made up here, and nothing is downloaded. What a step is and how many samples it has follows from each
+script's options and is compared with what was reported. Without a GPU there is no largest batch to check.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from memorymark.watch.batch_sizes import BatchBasis
 from memorymark.watch.operations import StepOperations
 from memorymark.watch.recording import StepRecording
 
+# Up to this factor, rounding explains why the measured peak exceeds the recorded step's.
+SAME_PEAK = 1.02
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderFacts:
@@ -138,6 +141,23 @@ class Observation(Record):
     ending: Ending | None = None
     problem: str | None = None
     """Why watching stopped early, if it did."""
+
+    @property
+    @in_document
+    def training_peak_allocated_bytes(self) -> int | None:
+        """The most that a training step allocated; an evaluation, or what ran before, may have taken more."""
+        if self.memory is None or self.recording is None:
+            return None
+        # Attention grows at most with the square of a longer batch.
+        most = round(self.recording.peak_allocated_bytes * self.longest_batch**2)
+        peak = self.memory.peak_allocated_bytes
+        return peak if peak <= SAME_PEAK * most else most
+
+    @property
+    def peaked_outside_steps(self) -> bool:
+        """Whether the peak was no training step's."""
+        peak = self.training_peak_allocated_bytes
+        return peak is not None and self.memory is not None and peak < self.memory.peak_allocated_bytes
 
     @property
     @in_document

@@ -11,13 +11,11 @@ from memorymark.results.trial import Breakdown
 from memorymark.watch.drop_outputs import without_outputs
 from memorymark.watch.estimate import ScaledStep
 from memorymark.watch.findings.base import Estimate
-from memorymark.watch.observation import Observation
+from memorymark.watch.observation import SAME_PEAK, Observation
 from memorymark.watch.verdict import Verdict, judge
 
 # The fraction that stays free at the recommended batch: samples differ, and so do runs.
 MARGIN = 0.1
-# Up to this factor, rounding explains why the measured peak exceeds the recorded step's.
-SAME_PEAK = 1.02
 # From this factor on, a loop that keeps only the loss fits a batch worth mentioning.
 WORTH_A_WORD = 1.02
 
@@ -101,7 +99,7 @@ def break_down(seen: Observation) -> Breakdown | None:
     step, memory, device = seen.recording, seen.memory, seen.device
     if step is None or memory is None or device is None:
         return None
-    return step.breakdown(memory.peak_allocated_bytes).on_device(
+    return step.breakdown(seen.training_peak_allocated_bytes or memory.peak_allocated_bytes).on_device(
         reserved_bytes=memory.peak_reserved_bytes,
         device_bytes=memory.device_bytes,
         other_processes_bytes=device.other_processes_bytes,

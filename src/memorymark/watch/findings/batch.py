@@ -38,9 +38,12 @@ def batch(seen: Observation, estimate: Estimate | None, gains: Gains) -> Iterato
         if _is_idle(seen) and seen.model is not None and not seen.model.compiled:
             yield _host(seen, gains)
         return
-    used = memory.peak_reserved_bytes / device.capacity_bytes
+    held = memory.peak_reserved_bytes
+    if seen.peaked_outside_steps:
+        held = seen.training_peak_allocated_bytes or held
+    used = held / device.capacity_bytes
     if not _is_busy(seen) and used < MEMORY_USED and (seen.lost or 0.0) < WAITING_RULES:
-        room = f"{format_bytes(memory.peak_reserved_bytes)} of {format_bytes(device.capacity_bytes)} are used"
+        room = f"{format_bytes(held)} of {format_bytes(device.capacity_bytes)} are used"
         gain = gains.batch(larger.size, larger.accumulate)
         if gain.speedup >= LEAST_GAIN:
             yield _larger_batch(seen, today, larger, used, room, gain)
