@@ -44,8 +44,8 @@ class Script:
 
 SCRIPTS = {
     "mnist": Script(
-        "examples", "mnist/main.py", ("--epochs=1",), lambda at: mnist_files(at / "data", 2000, 200),
-        steps=32, batch_size=64, samples=2000, keeps_outputs=False,
+        "examples", "mnist/main.py", ("--epochs=1",), lambda at: mnist_files(at / "data", 1000, 100),
+        steps=16, batch_size=64, samples=1000, keeps_outputs=False,
     ),
     "siamese_network": Script(
         "examples", "siamese_network/main.py", ("--epochs=1", "--batch-size=16", "--test-batch-size=40"),
@@ -53,10 +53,11 @@ SCRIPTS = {
     ),
     "vae": Script(
         "examples", "vae/main.py", ("--epochs=2",), lambda at: mnist_files(at / "data", 1280, 128),
-        steps=20, batch_size=128, samples=2560, keeps_outputs=False,
+        steps=20, batch_size=128, samples=2560, keeps_outputs=True,
     ),
     "dcgan": Script(
-        "examples", "dcgan/main.py", ("--dataset=fake", "--batchSize=8", "--imageSize=64", "--niter=1", "--workers=0"),
+        "examples", "dcgan/main.py", ("--dataset=fake", "--batchSize=8", "--imageSize=64", "--niter=1", "--workers=0",
+         "--ngf=16", "--ndf=16"),
         lambda _: None, steps=125, batch_size=8, samples=1000, keeps_outputs=False,
     ),
     "imagenet": Script(

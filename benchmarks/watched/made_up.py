@@ -13,7 +13,7 @@ from pathlib import Path
 WORDS = [f"word{number}" for number in range(200)]
 LABELS = 2
 TRAINING_PAIRS, HELD_BACK_PAIRS = 192, 32
-METRIC = '''
+METRIC = """
 import datasets
 import evaluate
 
@@ -27,7 +27,7 @@ class Metric(evaluate.Metric):
 
     def _compute(self, predictions, references):
         return {"accuracy": sum(a == b for a, b in zip(predictions, references)) / len(references)}
-'''
+"""
 
 
 def mnist_files(folder: Path, training: int, held_back: int) -> None:

@@ -141,7 +141,7 @@ def _small_print(report: Report) -> list[str]:
     seen, lines = report.observation, []
     if seen.peaked_outside_steps:
         step = format_bytes(seen.training_peak_allocated_bytes or 0)
-        lines.append(f"The recorded training step takes {step}; the peak was something else's, such as an evaluation's.")
+        lines.append(f"The recorded training step takes {step}; the peak was another's, perhaps an evaluation's.")
     if report.breakdown is not None:
         sizes = [(label, getattr(report.breakdown, name)) for name, label in PARTS.items()]
         held = ", ".join(f"{label} {format_bytes(size)}" for label, size in sizes if size >= 2**20)
