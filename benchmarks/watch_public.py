@@ -2,6 +2,8 @@
 
 python benchmarks/watch_public.py --from=FOLDER [--only=mnist,vae] [--out=results.json]
 
+With --out the results of earlier runs in that file are kept, and the table shows all.
+
 FOLDER holds checkouts of the repositories below, each under its own name: examples (pytorch/examples), nanoGPT
 (karpathy/nanoGPT), pytorch-image-models and accelerate and transformers (huggingface). The scripts need torchvision,
 datasets, evaluate and timm. Small settings make each run on a CPU in a minute; the data, a tokenizer and configs of
@@ -193,18 +195,20 @@ def main() -> None:
     checkouts = Path(given["from"])
     only = given["only"].split(",") if "only" in given else []
     chosen = {name: script for name, script in SCRIPTS.items() if not only or any(part in name for part in only)}
-    results = {}
+    out = Path(given["out"]) if "out" in given else None
+    results = json.loads(out.read_text()) if out is not None and out.exists() else {}
     for name, script in chosen.items():
         results[name] = watched(script, checkouts)
         print(f"{name}: {json.dumps(results[name])[-1500:] if 'failed' in results[name] else 'ran'}", flush=True)
-        if "out" in given:
-            Path(given["out"]).write_text(json.dumps(results, indent=1))
-    used = sorted({script.repository for script in chosen.values()})
+        if out is not None:
+            out.write_text(json.dumps(results, indent=1))
+    done = {name: script for name, script in SCRIPTS.items() if name in results}
+    used = sorted({script.repository for script in done.values()})
     print(machine())
     print(", ".join(f"{name} {commit(checkouts / name)}" for name in used))
     columns = ["script", "steps (true)", "batch (true)", "samples (true)", "loop", "keeps outputs (true)"]
     columns += ["findings", ""]
-    print(table(columns, [row(name, script, results[name]) for name, script in chosen.items()]))
+    print(table(columns, [row(name, script, results[name]) for name, script in done.items()]))
 
 
 if __name__ == "__main__":

@@ -99,6 +99,22 @@ def test_an_optimizer_that_comes_after_several_batches_counts_alone(detector):
     assert (seen.steps, [one.name for one in seen.optimizers]) == (6, ["SGD"])
 
 
+def test_the_last_step_before_an_evaluation_counts_even_if_the_model_is_gone_then(detector):
+    """As word_language_model loads its best model at the end."""
+    model = network()
+    for inputs in batches(8):
+        model.zero_grad()
+        model(inputs).square().mean().backward()
+        by_data(model)
+    model.eval()
+    with torch.no_grad():
+        model(torch.randn(4, 8))
+    del model
+    gc.collect()
+    detector.ended(None)
+    assert (detector.observation().steps, detector.observation().samples) == (8, 32)
+
+
 def test_a_model_updated_by_hand_is_not_kept_alive(detector):
     model = network()
     for inputs in batches(8):

@@ -180,6 +180,7 @@ class Detector:
     def evaluates(self) -> None:
         """A module that the script calls directly runs in evaluation mode."""
         if threading.get_ident() == self._thread and not self._phase.trains_in_eval_mode:
+            self._look_for_own_update(by_values=True)
             self._see_evaluation()
 
     @_harmless
@@ -210,9 +211,9 @@ class Detector:
             self._gpu.updated()
             self._phase.optimizers.append(optimizer)
 
-    def _look_for_own_update(self, *, at_the_end: bool = False) -> None:
+    def _look_for_own_update(self, *, by_values: bool = False) -> None:
         """Notices that the loop has updated the parameters itself."""
-        steps = self._own.steps_at_the_end() if at_the_end else 0
+        steps = self._own.steps_by_values() if by_values else 0
         steps = steps or self._own.steps_made()
         if steps and self._own.updates is not None:
             self._ended_by(cast(torch.optim.Optimizer, self._own.updates), steps)  # used as one
@@ -230,6 +231,7 @@ class Detector:
     @_harmless
     def saving(self) -> None:
         """The script begins to save something: modules are saved as it made them."""
+        self._look_for_own_update(by_values=True)
         self._hooks.pause()
 
     @_harmless
@@ -242,7 +244,7 @@ class Detector:
         self._ending = describe_ending(error) if error is not None else None
         try:
             if self.active:
-                self._look_for_own_update(at_the_end=True)
+                self._look_for_own_update(by_values=True)
             self._operations.abandon()
             self._hooks.remove()
             self._describe()

@@ -44,8 +44,8 @@ class OwnUpdates:
 class UpdateFinder:
     """Sees that a step has ended by its gradients: they were changed or dropped since the backward pass.
 
-    That counts only if the parameters' values changed too. They are compared once, which waits for the GPU, and at the
-    end: their versions stay as they are where ``parameter.data`` is changed.
+    That counts only if the parameters' values changed too. They are compared once, which waits for the GPU, and where
+    an evaluation or the end follows: their versions stay as they are where ``parameter.data`` is changed.
     """
 
     def __init__(self, search: Callable[[], list[nn.Module]]) -> None:
@@ -93,7 +93,7 @@ class UpdateFinder:
             return 0
         return self._made()
 
-    def steps_at_the_end(self) -> int:
+    def steps_by_values(self) -> int:
         """Returns the steps that are seen by the parameters' values only: nothing touched the gradients afterwards."""
         if self._versions is None or not self.is_watching or self.updates is None:
             return 0
