@@ -58,9 +58,10 @@ SCRIPTS = {
         steps=20, batch_size=128, samples=2560, keeps_outputs=True,
     ),
     "dcgan": Script(
-        "examples", "dcgan/main.py", ("--dataset=fake", "--batchSize=8", "--imageSize=64", "--niter=1", "--workers=0",
-         "--ngf=16", "--ndf=16"),
-        lambda _: None, steps=125, batch_size=8, samples=1000, keeps_outputs=False,
+        "examples", "dcgan/main.py",
+        ("--dataset=folder", "--dataroot={data}/train", "--batchSize=8", "--niter=1", "--workers=0", "--ngf=16",
+         "--ndf=16"),
+        lambda at: image_folders(at / "data", 12, 64), steps=12, batch_size=8, samples=96, keeps_outputs=False,
     ),
     "imagenet": Script(
         "examples", "imagenet/main.py", ("{data}", "--arch=resnet18", "--batch-size=8", "--epochs=1", "--workers=0"),

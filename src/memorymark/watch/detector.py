@@ -1,22 +1,22 @@
 """The detector: hears of batches, forward passes and optimizer steps, and learns how a training runs.
 
-It knows neither who calls it nor how the script is written. It never waits for the GPU, grows with the number of steps
-or raises: an error inside ends the watching, not the training.
+It knows neither who calls it nor how the script is written. It neither waits for the GPU (but for updates that a loop
+makes itself), grows with the number of steps nor raises: an error inside ends the watching, not the training.
 """
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 
 from memorymark.watch.batches import BatchSize, size_of, size_of_arguments
 from memorymark.watch.gpu_meter import WARM_UP_STEPS, GpuMeter, open_gpu_of
+from memorymark.watch.harmless import harmless
 from memorymark.watch.kept_outputs import KeptOutputs
 from memorymark.watch.layout import dimension_by_labels, dimension_by_layers
 from memorymark.watch.modules import (
@@ -38,23 +38,6 @@ from memorymark.watch.weak import WeakList
 
 # Modules that were not called by then are called in a way that cannot be heard.
 MOST_LEARNING_STEPS = 6
-Method = TypeVar("Method", bound=Callable[..., None])
-
-
-def _harmless(method: Method) -> Method:
-    """Wraps a method so that its errors never reach the script."""
-
-    @functools.wraps(method)
-    def guarded(self: Detector, *args: Any, **kwargs: Any) -> None:
-        if not self.active:
-            return
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:
-            self._give_up(error)
-
-    guarded._torchdynamo_disable = True  # type: ignore[attr-defined] # never compiled
-    return guarded  # type: ignore[return-value]
 
 
 class Detector:
@@ -91,7 +74,7 @@ class Detector:
         self._own = UpdateFinder(trainable_modules)
         self._phase, self._step = Phase(), StepSoFar()
 
-    @_harmless
+    @harmless
     def loading(self, loader: Any = None) -> None:
         """A data loader is asked for a batch."""
         if threading.get_ident() != self._thread:
@@ -103,7 +86,7 @@ class Detector:
         self._gpu.wait_begins()
         self._loading_since = self._clock()
 
-    @_harmless
+    @harmless
     def loaded(self, batch: Any, loader: Any = None) -> None:
         """The data loader has given a batch; ``None`` if it had no more."""
         if self._loading_since is None:
@@ -125,7 +108,7 @@ class Detector:
             self._phase.take(size, self._step)
         self._take(size, first=self._step.batches == 1)
 
-    @_harmless
+    @harmless
     def forward_begins(self, inputs: Any, module: int = 0) -> None:
         """A module that the script calls directly begins its forward pass; ``module`` identifies it."""
         if not self._concerns():
@@ -145,7 +128,7 @@ class Detector:
         if forwards.is_first(module):
             self._take(size, first=first)
 
-    @_harmless
+    @harmless
     def forward_ends(self, outputs: Any = None) -> None:
         """The forward pass has ended and returns these outputs."""
         if not self._concerns():
@@ -154,7 +137,7 @@ class Detector:
         if self._recorder is not None:
             self._recorder.forward_ended()
 
-    @_harmless
+    @harmless
     def backward_begins(self) -> None:
         """A backward pass begins."""
         if threading.get_ident() != self._thread:
@@ -167,7 +150,7 @@ class Detector:
         if self._recorder is not None:
             self._recorder.backward_begins(idle)
 
-    @_harmless
+    @harmless
     def backward_ended(self) -> None:
         """A backward pass has ended."""
         if threading.get_ident() != self._thread:
@@ -176,14 +159,14 @@ class Detector:
         if self._own.updates is not None and self._recorder is not None:
             self._recorder.backward_ended(self._phase.optimizers, self._phase.modules)
 
-    @_harmless
+    @harmless
     def evaluates(self) -> None:
         """A module that the script calls directly runs in evaluation mode."""
         if threading.get_ident() == self._thread and not self._phase.trains_in_eval_mode:
             self._look_for_own_update(by_values=True)
             self._see_evaluation()
 
-    @_harmless
+    @harmless
     def entered_autocast(self, device_type: str, dtype: torch.dtype | None, *, enabled: bool) -> None:
         """Autocast begins; in an evaluation it is ignored."""
         # In any thread: a checkpoint recomputes in one of autograd's.
@@ -193,14 +176,14 @@ class Detector:
         if enabled and dtype is not None and (device is None or device_type == device.kind):
             self._autocast = str(dtype).removeprefix("torch.")
 
-    @_harmless
+    @harmless
     def updating(self) -> None:
         """An optimizer begins its step: the backward pass is over."""
         self._operations.enters("optimizer")
         if self._recorder is not None:
             self._recorder.backward_ended(self._phase.optimizers, self._phase.modules)
 
-    @_harmless
+    @harmless
     def updated(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer has ended its step. The first one seen counts steps."""
         self._own.stop()
@@ -211,30 +194,13 @@ class Detector:
             self._gpu.updated()
             self._phase.optimizers.append(optimizer)
 
-    def _look_for_own_update(self, *, by_values: bool = False) -> None:
-        """Notices that the loop has updated the parameters itself."""
-        steps = self._own.steps_by_values() if by_values else 0
-        steps = steps or self._own.steps_made()
-        if steps and self._own.updates is not None:
-            self._ended_by(cast(torch.optim.Optimizer, self._own.updates), steps)  # used as one
-
-    def _ended_by(self, optimizer: torch.optim.Optimizer, steps: int) -> None:
-        self._gpu.updated()
-        if self._phase.steps and not self._phase.is_counted_by(optimizer):
-            self._earlier_samples += self._phase.samples
-            self._phase = Phase()
-        self._phase.count_by(optimizer)
-        self._count_step(self._clock(), steps)
-        if self._on_step is not None:
-            self._on_step(self)
-
-    @_harmless
+    @harmless
     def saving(self) -> None:
         """The script begins to save something: modules are saved as it made them."""
         self._look_for_own_update(by_values=True)
         self._hooks.pause()
 
-    @_harmless
+    @harmless
     def saved(self) -> None:
         """The script has saved something."""
         self._hooks.resume()
@@ -286,7 +252,7 @@ class Detector:
             problem=self.problem,
         )
 
-    def _give_up(self, error: Exception) -> None:
+    def give_up(self, error: Exception) -> None:
         """Leaves the script alone from here on."""
         self.active = False
         self.problem = f"{type(error).__name__}: {error}"
@@ -294,6 +260,23 @@ class Detector:
             self._operations.abandon()
             self._hooks.remove()
             self._gpu.let_go()
+
+    def _look_for_own_update(self, *, by_values: bool = False) -> None:
+        """Notices that the loop has updated the parameters itself."""
+        steps = self._own.steps_by_values() if by_values else 0
+        steps = steps or self._own.steps_made()
+        if steps and self._own.updates is not None:
+            self._ended_by(cast(torch.optim.Optimizer, self._own.updates), steps)  # used as one
+
+    def _ended_by(self, optimizer: torch.optim.Optimizer, steps: int) -> None:
+        self._gpu.updated()
+        if self._phase.steps and not self._phase.is_counted_by(optimizer):
+            self._earlier_samples += self._phase.samples
+            self._phase = Phase()
+        self._phase.count_by(optimizer)
+        self._count_step(self._clock(), steps)
+        if self._on_step is not None:
+            self._on_step(self)
 
     def _see_evaluation(self) -> None:
         """Excludes an evaluation from the time and the allocations of the step."""
