@@ -89,7 +89,7 @@ SCRIPTS = {
     ),
     "timm": Script(
         "pytorch-image-models", "train.py",
-        ("--data-dir={data}", "--model=resnet10t", "--num-classes=12", "--batch-size=8", "--epochs=1", "--workers=0",
+        ("--data-dir={data}", "--model=resnet10t", "--num-classes=12", "--batch-size=8", "--epochs=1", "--workers=1",
          "--device=cpu", "--img-size=64", "--no-prefetcher", "--warmup-epochs=0", "--cooldown-epochs=0"),
         lambda at: image_folders(at / "data", 12, 64), steps=12, batch_size=8, samples=96, keeps_outputs=True,
     ),
@@ -171,7 +171,9 @@ KEEPS = {True: "yes", False: "no", None: "unknown"}
 
 def row(name: str, script: Script, seen: dict[str, Any]) -> list[object]:
     if "failed" in seen:
-        return [name, seen["failed"].splitlines()[-1][-100:], *[""] * 6]
+        lines = seen["failed"].splitlines()
+        said = next((line for line in reversed(lines) if "Error" in line), lines[0])
+        return [name, f"did not run: {said.strip()[:100]}", *[""] * 6]
     where = f", {('first', 'second', 'third')[seen['batch_dimension']]} dimension, by {seen['batch_basis']}"
     true_batch = batch(script.batch_size, script.micro_batches)
     findings = ", ".join(f"{one['kind']} {one['gain']}" for one in seen["findings"]) or "none"

@@ -76,7 +76,11 @@ def glue(at: Path) -> None:
     for split, count in (("train", TRAINING_PAIRS), ("validation", HELD_BACK_PAIRS)):
         _pairs(data / f"{split}.csv", count)
     files = "".join(f"  - split: {split}\n    path: {split}.csv\n" for split in ("train", "validation"))
-    (data / "README.md").write_text(f"---\nconfigs:\n- config_name: mrpc\n  data_files:\n{files}---\n")
+    classes = "    dtype:\n      class_label:\n        names:\n          '0': 'no'\n          '1': 'yes'\n"
+    texts_of_pairs = "".join(f"  - name: {name}\n    dtype: string\n" for name in ("sentence1", "sentence2"))
+    columns = f"{texts_of_pairs}  - name: label\n{classes}  - name: idx\n    dtype: int64\n"
+    features = f"dataset_info:\n  config_name: mrpc\n  features:\n{columns}"
+    (data / "README.md").write_text(f"---\n{features}configs:\n- config_name: mrpc\n  data_files:\n{files}---\n")
     for name in ("glue", "accuracy"):
         (work / name).mkdir()
         (work / name / f"{name}.py").write_text(METRIC)

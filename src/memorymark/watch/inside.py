@@ -40,7 +40,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         """Finds the package as Python would, and wraps its loader."""
         if fullname != self._name:
             return None
-        sys.meta_path.remove(self)
+        # Some libraries only ask whether there is one, such as datasets.
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
             execute: Callable[[ModuleType], None] = spec.loader.exec_module
@@ -49,6 +49,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
     def _listening(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
         def exec_module(module: ModuleType) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             try:
                 execute(module)
             except BaseException as error:
