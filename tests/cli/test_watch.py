@@ -153,6 +153,25 @@ def test_a_script_without_torch_keeps_its_input_output_and_exit_code(tmp_path):
     assert "never imported torch" in ended.stderr
 
 
+def test_a_script_that_first_asks_whether_there_is_a_torch_is_watched(tmp_path):
+    """As the library datasets does when it is imported before torch."""
+    script, saved = tmp_path / "asks.py", tmp_path / "report.json"
+    script.write_text(
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('torch') is not None\n"
+        "import torch\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "for _ in range(5):\n"
+        "    model(torch.ones(3, 2)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    command = [sys.executable, "-m", "memorymark", "watch", "--save", str(saved), str(script)]
+    subprocess.run(command, check=True, capture_output=True)
+    document = json.loads(saved.read_text())
+    assert (document["steps"], document["batch_size"]) == (5, 3)
+
+
 def test_a_module_runs_as_python_runs_it(tmp_path):
     package = tmp_path / "package"
     package.mkdir()

@@ -173,6 +173,21 @@ def test_a_watched_model_can_be_copied_and_saved(detector):
         assert detector.observation().samples == before
 
 
+def test_a_watched_model_is_saved_as_if_nobody_watched(detector, tmp_path):
+    """torch loads what is safe only: nothing of ours is."""
+    model, path = network(), tmp_path / "model.pt"
+    train(model, [(torch.randn(6, WIDTH), torch.randn(6, 1)) for _ in range(4)])
+    hooks = len(model._forward_pre_hooks)
+    assert hooks
+    torch.save(model, path)
+    assert len(model._forward_pre_hooks) == hooks
+    known = [nn.Sequential, nn.Linear, nn.ReLU]
+    with torch.serialization.safe_globals(known):
+        assert not torch.load(path, weights_only=True)._forward_pre_hooks
+    train(model, [(torch.randn(6, WIDTH), torch.randn(6, 1))])
+    assert (detector.observation().steps, detector.observation().samples) == (5, 30)
+
+
 def test_autocast_is_seen(detector):
     model, optimizer = network(), None
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)

@@ -81,6 +81,35 @@ def test_an_evaluation_between_the_steps_is_not_recorded(outside, samples):
     assert estimate_maximum(evaluated).maximum == pytest.approx(estimate_maximum(plain).maximum, rel=0.02)
 
 
+@pytest.mark.parametrize("loads", [False, True])
+def test_an_evaluation_before_the_training_says_nothing_of_its_peak_and_its_batch(loads):
+    """As nanoGPT evaluates before its first step, here with ten times the batch."""
+
+    def observe(evaluates):
+        with counted(40 * MIB) as (detector, _):
+            model, optimizer = made()
+            if evaluates:
+                model.eval()
+                with torch.no_grad():
+                    for inputs, _ in loader(samples=6000, batch_size=6000):
+                        model(inputs)
+                model.train()
+            batches = loader(samples=480, batch_size=48) if loads else ((torch.randn(48, WIDTH), 0) for _ in range(10))
+            for inputs, _ in batches:
+                model(inputs).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        return detector.observation()
+
+    plain, evaluated = observe(evaluates=False), observe(evaluates=True)
+    assert (evaluated.steps, evaluated.samples, evaluated.batch_size) == (10, 480, 48)
+    assert estimate_maximum(evaluated).maximum == pytest.approx(estimate_maximum(plain).maximum, rel=0.01)
+    assert plain.training_peak_allocated_bytes == plain.memory.peak_allocated_bytes
+    assert evaluated.memory.peak_allocated_bytes > 2 * plain.memory.peak_allocated_bytes
+    assert evaluated.training_peak_allocated_bytes == pytest.approx(plain.memory.peak_allocated_bytes, rel=0.02)
+    assert break_down(evaluated).activations_bytes == pytest.approx(break_down(plain).activations_bytes, rel=0.05)
+
+
 def test_where_a_loader_tells_of_batches_nothing_stays_on_the_model():
     with counted(16 * MIB) as (detector, _):
         model, optimizer = made()

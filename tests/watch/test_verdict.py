@@ -20,6 +20,7 @@ from memorymark.watch.observation import (
     Observation,
     OptimizerFacts,
 )
+from memorymark.watch.recording import StepRecording
 from memorymark.watch.report import Report
 from memorymark.watch.verdict import judge
 
@@ -264,6 +265,16 @@ def test_scripts_that_do_not_train_get_a_sentence():
     assert "exit code 7" in judge(Observation(torch_imported=True), None, 7).headline
     crashed = Observation(torch_imported=True, ending=Ending(kind="ValueError", message=""))
     assert "ended with ValueError before its first optimizer step" in judge(crashed, None, 1).headline
+
+
+def test_a_peak_outside_of_the_steps_does_not_use_up_the_memory():
+    """An evaluation takes 120 GiB, a step of batch 16 takes 3: a larger batch is still advised."""
+    step = StepRecording(16, {1: GIB}, [(2, 2 * GIB), (2, -2 * GIB)], [("forward", 1), ("backward", 2)])
+    seen = observed(memory=memory(120), recording=step, autocast="bfloat16")
+    assert seen.training_peak_allocated_bytes == 3 * GIB
+    verdict = judge(seen, ESTIMATE)
+    assert "batch" in kinds(verdict)
+    assert "The recorded training step takes 3.00 GiB" in " ".join(text_of(verdict, seen, estimate=ESTIMATE).split())
 
 
 def test_few_steps_are_too_few_to_time():

@@ -15,7 +15,11 @@ from memorymark.watch.observation import Observation
 from memorymark.watch.report import Report
 
 BAR = 20
-ESTIMATED = "Estimated, not run; gains are upper bounds."
+ESTIMATED = 'Estimated, not run; where a gain says "up to", it is an upper bound.'
+UNCERTAIN = (
+    "The inputs' first dimension varies as lengths do, and no layer or label tells whether it is the batch: if it is "
+    "not, the batch and the samples above are wrong."
+)
 SHORT_PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -26,7 +30,7 @@ def print_watch_report(report: Report, console: Console | None = None) -> None:
     console.print(_padded(_title(report), (1, 2, 0, 2)))
     if seen.steps:
         console.print(_padded(Text(_setting(seen), style="dim"), (0, 2)))
-    good = not report.verdict.findings or report.verdict.findings[0].weight < 1
+    good = not report.verdict.findings or report.verdict.findings[0].is_small
     mark = ("✓ ", "bold green") if good and seen.steps else ("► ", "bold yellow")
     console.print(_padded(Text.assemble(mark, (report.verdict.headline, "bold")), (1, 2)))
     if not seen.steps and not report.verdict.findings:
@@ -70,10 +74,17 @@ def _setting(seen: Observation) -> str:
     words.append(" + ".join(names))
     if seen.batch_size is not None:
         times = f" x {seen.micro_batches} = {seen.effective_batch_size}" if seen.micro_batches > 1 else ""
-        words.append(f"batch {seen.batch_size}{times}")
+        words.append(f"batch {seen.batch_size}{times}{_dimension(seen)}")
     if seen.keeps_outputs:
         words.append("keeps its outputs")
     return " · ".join(filter(None, words))
+
+
+def _dimension(seen: Observation) -> str:
+    """Says which dimension the batch is where that may surprise."""
+    if seen.batch_dimension:
+        return f" (the {('second', 'third')[seen.batch_dimension - 1]} dimension)"
+    return " (or is that the length?)" if seen.batch_is_uncertain else ""
 
 
 def _count(number: int) -> str:
@@ -128,12 +139,17 @@ def _finding(number: int, finding: Finding, *, several: bool) -> Group:
 
 def _small_print(report: Report) -> list[str]:
     seen, lines = report.observation, []
+    if seen.peaked_outside_steps:
+        step = format_bytes(seen.training_peak_allocated_bytes or 0)
+        lines.append(f"The recorded training step takes {step}; the peak was another's, perhaps an evaluation's.")
     if report.breakdown is not None:
         sizes = [(label, getattr(report.breakdown, name)) for name, label in PARTS.items()]
         held = ", ".join(f"{label} {format_bytes(size)}" for label, size in sizes if size >= 2**20)
         lines.append(f"At the peak: {held}.")
     if report.estimate is not None:
         lines.append(f"The largest batch rests on {report.estimate.basis}.")
+    if seen.batch_is_uncertain:
+        lines.append(UNCERTAIN)
     if seen.problem is not None:
         lines.append(f"Watching ended early: {seen.problem}.")
     if report.estimate is not None or report.verdict.findings:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 MAX_DEPTH = 5
+# The batch is one of so many first dimensions.
+DIMENSIONS = 3
 # An image, unlike a batch of series, has this many channels, and sides longer than the features of most series.
 CHANNELS, LEAST_SIDE = {1, 3, 4}, 8
 # Fewer tensors in a list are not samples, by depth: two at the top are usually inputs and targets.
@@ -13,10 +15,18 @@ LEAST_SAMPLES = (3, 1)
 
 
 class SeenBatch(NamedTuple):
-    """The leading dimension of a batch's first tensor, or the number of samples in a list, and their elements."""
+    """The leading dimension of a batch's first tensor, or the number of samples in a list, and their elements.
+
+    ``shape`` holds the tensor's first dimensions, one of which is the batch.
+    """
 
     samples: int
     elements: int
+    shape: tuple[int, ...] = ()
+
+    def along(self, dimension: int) -> int:
+        """Returns the samples if this dimension is the batch; a list has only one."""
+        return self.shape[dimension] if dimension < len(self.shape) else self.samples
 
 
 def size_of(batch: Any) -> SeenBatch | None:
@@ -30,6 +40,15 @@ def size_of_arguments(arguments: Sequence[Any]) -> SeenBatch | None:
     return next(found, None) or next(filter(None, map(_length, arguments)), None)
 
 
+def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Yields the tensors of a batch in order."""
+    if _is_tensor(value):
+        yield value
+    elif depth < MAX_DEPTH and isinstance(value, (Mapping, list, tuple)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(part, depth + 1)
+
+
 def _length(batch: Any) -> SeenBatch | None:
     return SeenBatch(len(batch), len(batch)) if isinstance(batch, (list, tuple)) and batch else None
 
@@ -37,7 +56,8 @@ def _length(batch: Any) -> SeenBatch | None:
 def _sizes(value: Any, depth: int) -> Iterator[SeenBatch]:
     if _is_tensor(value):
         if len(value.shape) > 0:
-            yield SeenBatch(int(value.shape[0]), int(value.numel()))
+            shape = tuple(int(length) for length in value.shape[:DIMENSIONS])
+            yield SeenBatch(shape[0], int(value.numel()), shape)
         return
     if depth == MAX_DEPTH or isinstance(value, (str, bytes, int, float, bool, type(None))):
         return

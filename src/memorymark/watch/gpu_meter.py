@@ -24,7 +24,7 @@ class GpuMeter:
         self.watch: Any = None
         self.device: DeviceFacts | None = None
         self._open_gpu = open_gpu
-        self._memory: MemoryFacts | None = None
+        self.memory: MemoryFacts | None = None
         self._memory_read_at = 0.0
 
     def open(self, device: torch.device) -> None:
@@ -69,7 +69,7 @@ class GpuMeter:
             self.watch.clock.begin()
         self.watch.sampler.stepped(seconds)
         if steps <= WARM_UP_STEPS or now - self._memory_read_at > READ_MEMORY_EVERY_SECONDS:
-            self._memory = self.watch.memory(settled=steps >= WARM_UP_STEPS)
+            self.memory = self.watch.memory(settled=steps >= WARM_UP_STEPS)
             self._memory_read_at = now
 
     def finish(self) -> None:
@@ -77,7 +77,7 @@ class GpuMeter:
         if self.watch is not None:
             self.watch.sampler.stop()
             self.watch.clock.collect()
-            self._memory = self.watch.memory(settled=True)
+            self.memory = self.watch.memory(settled=True)
 
     def abandon_recording(self) -> None:
         """Discards the current recording."""
@@ -94,7 +94,7 @@ class GpuMeter:
         """Returns the device's part of an observation; ``waits_per_step`` of the timed waits make up a step."""
         return {
             "device": self.device,
-            "memory": self._memory,
+            "memory": self.memory,
             "gpu_idle_seconds": self._idle_seconds(waits_per_step),
             **self._utilization(),
         }

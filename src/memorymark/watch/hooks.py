@@ -30,6 +30,7 @@ def install(detector: Detector) -> None:
     _undo.append(_replace(dataloader._BaseDataLoaderIter, "__next__", _watched_next))
     _undo.append(_replace(torch.amp.autocast_mode.autocast, "__enter__", _watched_enter))
     _undo.append(_replace(torch.autograd, "backward", _watched_backward))
+    _undo.append(_replace(torch, "save", _watched_save))
 
 
 def uninstall(detector: Detector) -> None:
@@ -124,8 +125,27 @@ def _watched_backward(original: Callable[..., None]) -> Callable[..., None]:
         except BaseException as error:
             _leave(error)
             raise
+        for detector in _detectors:
+            detector.backward_ended()
 
     return backward
+
+
+def _watched_save(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> None:
+        for detector in _detectors:
+            detector.saving()
+        try:
+            original(*args, **kwargs)
+        except BaseException as error:
+            _leave(error)
+            raise
+        finally:
+            for detector in _detectors:
+                detector.saved()
+
+    return save
 
 
 def _leave(error: BaseException) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorymark.watch.detector import Detector
 
-RECORD, RECORDED_STEP = "record.json", "step.json"
+RECORD, RECORDED_STEP, OPERATIONS = "record.json", "step.json", "operations.json"
 WRITE_EVERY_SECONDS = 0.5
 ALWAYS_WRITTEN_STEPS = 3
 
@@ -40,7 +40,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         """Finds the package as Python would, and wraps its loader."""
         if fullname != self._name:
             return None
-        sys.meta_path.remove(self)
+        # Some libraries only ask whether there is one, such as datasets.
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
             execute: Callable[[ModuleType], None] = spec.loader.exec_module
@@ -49,6 +49,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
     def _listening(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
         def exec_module(module: ModuleType) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             try:
                 execute(module)
             except BaseException as error:
@@ -95,6 +97,7 @@ class _Record:
         self._written_at = 0.0
         self._written = 0
         self._step: Any = None
+        self._operations: Any = None
 
     def on_step(self, detector: Detector) -> None:
         """Updates the record now and then."""
@@ -111,6 +114,10 @@ class _Record:
         if step is not None and step is not self._step:
             self._replace(RECORDED_STEP, step.to_dict())
             self._step = step
+        operations = observation.operations
+        if operations is not None and operations is not self._operations:
+            self._replace(OPERATIONS, operations.to_dict())
+            self._operations = operations
         self.write(observation.to_dict())
 
     def write(self, document: dict[str, Any]) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from memorymark.watch.inside import RECORD, RECORDED_STEP
+from memorymark.watch.inside import OPERATIONS, RECORD, RECORDED_STEP
 from memorymark.watch.observation import Observation
+from memorymark.watch.operations import StepOperations
 from memorymark.watch.recording import StepRecording
 
 BOOTSTRAP = Path(__file__).parent / "bootstrap"
@@ -111,8 +112,12 @@ def _in_foreground() -> bool:
 def _read(folder: Path) -> Observation:
     record = _json(folder / RECORD)
     observation = Observation.from_dict(record) if record is not None else Observation()
-    step = _json(folder / RECORDED_STEP)
-    return observation if step is None else replace(observation, recording=StepRecording.from_dict(step))
+    step, operations = _json(folder / RECORDED_STEP), _json(folder / OPERATIONS)
+    return replace(
+        observation,
+        recording=None if step is None else StepRecording.from_dict(step),
+        operations=None if operations is None else StepOperations.from_dict(operations),
+    )
 
 
 def _json(path: Path) -> dict[str, Any] | None:

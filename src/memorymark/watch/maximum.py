@@ -9,13 +9,11 @@ from memorymark.largest_batch import MAX_BATCH, largest_that
 from memorymark.watch.drop_outputs import without_outputs
 from memorymark.watch.estimate import ScaledStep
 from memorymark.watch.findings.base import Estimate
-from memorymark.watch.observation import MemoryFacts, Observation
+from memorymark.watch.observation import SAME_PEAK, MemoryFacts, Observation
 from memorymark.watch.recording import StepRecording
 
 # The fraction that stays free at the recommended batch: samples differ, and so do runs.
 MARGIN = 0.1
-# Up to this factor, rounding explains why the measured peak exceeds the recorded step's.
-SAME_PEAK = 1.02
 # From this factor on, a loop that keeps only the loss fits a batch worth mentioning.
 WORTH_A_WORD = 1.02
 

@@ -24,11 +24,19 @@ def parameters_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[Tensor]:
 def outermost_modules(parameters: Sequence[Tensor]) -> list[nn.Module]:
     """Returns the living modules that hold any of the parameters and are not part of another such module."""
     wanted = {id(parameter) for parameter in parameters}
+    return [module for module in _outermost() if any(id(p) in wanted for p in module.parameters())]
+
+
+def trainable_modules() -> list[nn.Module]:
+    """Returns the living modules that can be trained, in training mode, and are not part of another module."""
+    return [m for m in _outermost() if any_trains([m]) and any(p.requires_grad for p in m.parameters())]
+
+
+def _outermost() -> list[nn.Module]:
     # By type, not isinstance: proxy objects may run any code when asked for their class.
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), nn.Module) and "_modules" in vars(thing)]
     inside = {id(child) for module in modules for child in module._modules.values() if child is not None}
-    tops = [module for module in modules if id(module) not in inside]
-    return [module for module in tops if any(id(p) in wanted for p in module.parameters())]
+    return [module for module in modules if id(module) not in inside]
 
 
 def hookable(modules: Iterable[nn.Module]) -> list[nn.Module]:
@@ -76,7 +84,9 @@ def describe_optimizer(optimizer: torch.optim.Optimizer) -> OptimizerFacts:
     """Returns the facts about an optimizer."""
     group: dict[str, Any] = optimizer.param_groups[0] if optimizer.param_groups else {}
     return OptimizerFacts(
-        name=type(optimizer).__name__, fused=bool(group.get("fused")), can_fuse="fused" in optimizer.defaults
+        name=getattr(optimizer, "shown_as", type(optimizer).__name__),
+        fused=bool(group.get("fused")),
+        can_fuse="fused" in optimizer.defaults,
     )
 
 

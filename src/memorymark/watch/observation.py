@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.documents import LEFT_OUT, Record, in_document
+from memorymark.watch.batch_sizes import BatchBasis
+from memorymark.watch.operations import StepOperations
 from memorymark.watch.recording import StepRecording
+
+# Up to this factor, rounding explains why the measured peak exceeds the recorded step's.
+SAME_PEAK = 1.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,12 @@ class Observation(Record):
     samples: int = 0
     seconds: float = 0.0
     batch_size: int | None = None
+    batch_dimension: int = 0
+    """Which dimension of the inputs is the batch: 1 where time comes first."""
+    batch_basis: BatchBasis = "leading"
+    """What tells so: layers whose layout is known, labels, or nothing but that it is the first one."""
+    batch_is_uncertain: bool = False
+    """Whether the batch may be another dimension: the first one varies, as lengths do, and nothing tells."""
     micro_batches: int = 1
     timed_steps: int = 0
     step_seconds: float | None = None
@@ -119,6 +130,8 @@ class Observation(Record):
     memory: MemoryFacts | None = None
     recording: StepRecording | None = field(default=None, metadata=LEFT_OUT)
     """Thousands of events, so it is stored in a separate file."""
+    operations: StepOperations | None = field(default=None, metadata=LEFT_OUT)
+    """Those of one step, stored in a separate file too."""
     longest_batch: float = 1.0
     """The largest batch in elements, as a multiple of the recorded one."""
     torch_imported: bool = False
@@ -128,6 +141,23 @@ class Observation(Record):
     ending: Ending | None = None
     problem: str | None = None
     """Why watching stopped early, if it did."""
+
+    @property
+    @in_document
+    def training_peak_allocated_bytes(self) -> int | None:
+        """The most that a training step allocated; an evaluation, or what ran before, may have taken more."""
+        if self.memory is None or self.recording is None:
+            return None
+        # Attention grows at most with the square of a longer batch.
+        most = round(self.recording.peak_allocated_bytes * self.longest_batch**2)
+        peak = self.memory.peak_allocated_bytes
+        return peak if peak <= SAME_PEAK * most else most
+
+    @property
+    def peaked_outside_steps(self) -> bool:
+        """Whether the peak was no training step's."""
+        peak = self.training_peak_allocated_bytes
+        return peak is not None and self.memory is not None and peak < self.memory.peak_allocated_bytes
 
     @property
     @in_document

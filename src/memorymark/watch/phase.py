@@ -9,29 +9,32 @@ from typing import Any
 import torch
 from torch import nn
 
+from memorymark.watch.batch_sizes import BatchSizes, samples_of
 from memorymark.watch.batches import SeenBatch
 from memorymark.watch.feeds import Feeds
+from memorymark.watch.forwards import MOST_MICRO_BATCHES, Forwards
 from memorymark.watch.modules import any_trains
-from memorymark.watch.statistics import StepSums, count_up
+from memorymark.watch.statistics import StepSums
 from memorymark.watch.weak import WeakList
 
 # If the first optimizer takes no step while another takes this many, it is done.
 OTHERS_TAKE_OVER = 8
 KINDS_OF_STEPS = 16
-MOST_MICRO_BATCHES = 1024
 
 
 @dataclass
 class StepSoFar:
     """What has happened since the last optimizer step.
 
-    ``foreign`` are batches of data sets that are not known to feed the training. A step is disturbed if something else
-    ran in between, so its time does not count.
+    ``samples`` are counted by dimension, ``size`` is that of the first batch. ``foreign`` are batches of data sets that
+    are not known to feed the training. A step is disturbed if something else ran in between: its time does not count.
     """
 
     batches: int = 0
-    samples: int = 0
-    forwards: Counter[int] = field(default_factory=Counter)
+    backwards: int = 0
+    samples: Counter[int] = field(default_factory=Counter)
+    size: SeenBatch | None = None
+    forwards: Forwards = field(default_factory=Forwards)
     waiting_seconds: float = 0.0
     between_seconds: float = 0.0
     foreign: list[SeenBatch] = field(default_factory=list)
@@ -44,8 +47,7 @@ class StepSoFar:
 
     def micro_batches(self, *, loads: bool) -> int:
         """Returns how many batches went into the step, by the data loader or by the forward passes."""
-        # If several modules take turns, as in a GAN, the one called least often counts.
-        return self.batches if loads else min(self.forwards.values(), default=0)
+        return self.batches if loads else self.forwards.batches(self.backwards)
 
 
 class Phase:
@@ -60,9 +62,8 @@ class Phase:
         self.modules: WeakList[nn.Module] = WeakList()
         self.feeds = Feeds()
         self.trains_in_eval_mode = False
-        self.most_elements = 0
-        self._last_size: SeenBatch | None = None
-        self._sizes: Counter[int] = Counter()
+        self.sizes = BatchSizes()
+        self._samples: Counter[int] = Counter()
         self._sums: dict[int, StepSums] = {}
         self._silent_steps = 0
         self._others: Counter[int] = Counter()
@@ -97,24 +98,24 @@ class Phase:
         modules = list(self.modules)
         return bool(modules) and not self.trains_in_eval_mode and not any_trains(modules)
 
-    def see_size(self, size: SeenBatch) -> None:
-        """A batch of this size goes into the step."""
-        self._last_size = size
-        self.most_elements = max(self.most_elements, size.elements)
-        count_up(self._sizes, size.samples)
-
-    def forget_sizes_before(self) -> None:
-        """At the first step, forgets earlier batches but the last: they may have been an evaluation's."""
-        if self._last_size is not None:
-            self._sizes = Counter({self._last_size.samples: 1})
-            self.most_elements = self._last_size.elements
+    def take(self, size: SeenBatch, step: StepSoFar) -> None:
+        """A batch of this size, from a data loader, goes into the step."""
+        self.sizes.see(size)
+        step.samples.update(samples_of([size]))
 
     def adopt_foreign(self, step: StepSoFar) -> None:
         """Counts batches that seemed foreign as the step's: a new epoch's loader may have a new data set."""
         step.batches = len(step.foreign)
         for size in step.foreign:
-            step.samples += size.samples
-            count_up(self._sizes, size.samples)
+            self.sizes.count(size)
+        step.samples.update(samples_of(step.foreign))
+
+    def take_forwards(self, step: StepSoFar) -> None:
+        """Counts what the step's modules were called with, now that it is known how often."""
+        sizes = step.forwards.sizes(step.backwards)
+        for size in sizes:
+            self.sizes.see(size)
+        step.samples.update(samples_of(sizes))
 
     def add_time(self, step: StepSoFar, seconds: float, *, loads: bool) -> None:
         """Adds the time of a step to those of its kind."""
@@ -122,17 +123,22 @@ class Phase:
         if kind in self._sums or len(self._sums) < KINDS_OF_STEPS:
             self._sums.setdefault(kind, StepSums()).add(seconds, step.waiting_seconds, step.between_seconds)
 
-    def samples_of(self, step: StepSoFar, steps: int) -> int:
-        """Returns the samples to count for a step, or for the last of several.
+    def count_samples(self, step: StepSoFar, steps: int) -> None:
+        """Counts the samples of a step, or of the last of several.
 
         If hooks on the model report batches, the steps before they were attached are assumed to be like the next.
         """
-        if step.samples:
+        if any(step.samples.values()):
             silent, self._silent_steps = self._silent_steps, 0
-            return step.samples * (1 + silent)
-        if self._last_size is None:
+            for dimension, samples in step.samples.items():
+                self._samples[dimension] += samples * (1 + silent)
+        elif self.sizes.last is None:
             self._silent_steps += steps
-        return 0
+
+    @property
+    def samples(self) -> int:
+        """The samples of all steps."""
+        return self._samples[self.sizes.dimension]
 
     @property
     def micro_batches(self) -> int:
@@ -143,7 +149,10 @@ class Phase:
         """Returns the steps' part of an observation; with a data loader, waiting is the time spent in it."""
         sums = self._sums.get(self.micro_batches) or next(iter(self._sums.values()), None)
         return {
-            "batch_size": self._sizes.most_common(1)[0][0] if self._sizes else None,
+            "batch_size": self.sizes.usual,
+            "batch_dimension": self.sizes.dimension,
+            "batch_basis": self.sizes.basis,
+            "batch_is_uncertain": self.sizes.is_uncertain,
             "micro_batches": self.micro_batches,
             "timed_steps": sums.steps if sums else 0,
             "step_seconds": sums.seconds / sums.steps if sums else None,

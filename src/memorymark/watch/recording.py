@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from typing import Any
 
 from memorymark.devices.allocations import Owner, Phase, Trace, peak_breakdown
@@ -32,6 +33,11 @@ class StepRecording:
     cast_bytes: int | None = None
     scratch_limit_bytes: int | None = None
     kept_outputs: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def peak_allocated_bytes(self) -> int:
+        """The most that was allocated during the step."""
+        return max(accumulate((size for _, size in self.events), initial=sum(self.before.values())))
 
     def breakdown(self, peak_allocated_bytes: int) -> Breakdown:
         """Returns the breakdown of this step's peak."""

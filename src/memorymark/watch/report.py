@@ -47,7 +47,7 @@ def break_down(seen: Observation) -> Breakdown | None:
     step, memory, device = seen.recording, seen.memory, seen.device
     if step is None or memory is None or device is None:
         return None
-    return step.breakdown(memory.peak_allocated_bytes).on_device(
+    return step.breakdown(seen.training_peak_allocated_bytes or memory.peak_allocated_bytes).on_device(
         reserved_bytes=memory.peak_reserved_bytes,
         device_bytes=memory.device_bytes,
         other_processes_bytes=device.other_processes_bytes,

@@ -115,6 +115,13 @@ def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_byte
     return seconds + KERNEL_GAP_SECONDS
 
 
+def kind_of(operation: Operation, gpu: GpuEntry) -> str:
+    """Returns the kind of an operation's work."""
+    if operation.name in RECURRENT:
+        return "recurrent"
+    return "convolution" if operation.base_name in convolution_time.NAMES else _work(operation, gpu, tf32=False).kind
+
+
 def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     work = _work(operation, gpu, tf32=tf32)
     arithmetic, traffic = COSTS[work.kind]

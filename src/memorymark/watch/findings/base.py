@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from memorymark.watch.gains import Gain, GainBasis
 from memorymark.watch.observation import Observation
 
 Kind = Literal[
@@ -14,6 +15,7 @@ Kind = Literal[
     "batch",
     "outputs",
     "host",
+    "compile",
     "allocator",
     "optimizer",
     "channels_last",
@@ -25,6 +27,8 @@ WAITING_COUNTS, WAITING_RULES = 0.1, 0.3
 # From this fraction on a GPU's memory counts as used.
 MEMORY_USED = 0.7
 STEPS_FOR_TIMES = 5
+# From this speedup on a finding may be the headline.
+WORTH_A_HEADLINE = 1.05
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,9 @@ class Estimate:
 class Finding:
     """One thing to change: ``headline`` says what is wrong, ``title`` what to do, ``reason`` why, in numbers.
 
-    ``gain`` is the most that the change can gain; ``weight`` ranks findings, the heaviest first.
+    ``speedup`` is the estimated gain in samples per second, by which findings are ranked; ``None`` if the training
+    cannot go on without the change. ``speedup_interval`` is the least and the most, ``speedup_basis`` what the estimate
+    rests on, ``gain`` the same in words.
     """
 
     kind: Kind
@@ -53,8 +59,25 @@ class Finding:
     reason: str
     code: str = ""
     gain: str = ""
+    speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
+    speedup_basis: GainBasis | None = None
     note: str = ""
-    weight: float = 0.0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is not worth a headline; the allocator's trouble may end a training."""
+        return self.kind != "allocator" and self.speedup is not None and self.speedup < WORTH_A_HEADLINE
+
+
+def gained(gain: Gain) -> dict[str, Any]:
+    """Returns a finding's fields about its gain."""
+    return {
+        "gain": gain.text,
+        "speedup": gain.speedup,
+        "speedup_interval": (gain.low, gain.high),
+        "speedup_basis": gain.basis,
+    }
 
 
 def is_low_precision(seen: Observation) -> bool:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from memorymark.advice.screening import split
 from memorymark.units import format_bytes
 from memorymark.watch import code as changes
-from memorymark.watch.findings.base import MEMORY_USED, WAITING_COUNTS, WAITING_RULES, Estimate, Finding
+from memorymark.watch.findings.base import MEMORY_USED, WAITING_COUNTS, WAITING_RULES, Estimate, Finding, gained
+from memorymark.watch.gains import BUSY, Gain, Gains
 from memorymark.watch.observation import Observation
 
-# From this fraction on a GPU counts as busy.
-BUSY, POWER = 0.9, 0.75
+# From this fraction of its power on a busy GPU counts as saturated.
+POWER = 0.75
 LARGER_BATCH_COUNTS = 1.3
-# The gain of keeping a GPU busy is at most the inverse of this.
-LEAST_BUSY = 0.05
+# A larger batch that is predicted to gain less than this is not worth its effect on the optimization.
+LEAST_GAIN = 1.02
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class _Larger:
     maximum: int
 
 
-def batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
+def batch(seen: Observation, estimate: Estimate | None, gains: Gains) -> Iterator[Finding]:
     """Finds that the GPU has room for a larger batch, or too little to do."""
     memory, device, today = seen.memory, seen.device, seen.batch_size
     if memory is None or device is None or not device.capacity_bytes or not today:
@@ -35,12 +36,17 @@ def batch(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
     larger = _larger(seen, today, estimate)
     if larger is None:
         if _is_idle(seen) and seen.model is not None and not seen.model.compiled:
-            yield _host(seen)
+            yield _host(seen, gains)
         return
-    used = memory.peak_reserved_bytes / device.capacity_bytes
+    held = memory.peak_reserved_bytes
+    if seen.peaked_outside_steps:
+        held = seen.training_peak_allocated_bytes or held
+    used = held / device.capacity_bytes
     if not _is_busy(seen) and used < MEMORY_USED and (seen.lost or 0.0) < WAITING_RULES:
-        room = f"{format_bytes(memory.peak_reserved_bytes)} of {format_bytes(device.capacity_bytes)} are used"
-        yield _larger_batch(seen, today, larger, used, room)
+        room = f"{format_bytes(held)} of {format_bytes(device.capacity_bytes)} are used"
+        gain = gains.batch(larger.size, larger.accumulate)
+        if gain.speedup >= LEAST_GAIN:
+            yield _larger_batch(seen, today, larger, used, room, gain)
 
 
 def _larger(seen: Observation, today: int, estimate: Estimate | None) -> _Larger | None:
@@ -53,7 +59,7 @@ def _larger(seen: Observation, today: int, estimate: Estimate | None) -> _Larger
     return _Larger(size, accumulate, estimate.maximum) if size >= LARGER_BATCH_COUNTS * today else None
 
 
-def _host(seen: Observation) -> Finding:
+def _host(seen: Observation, gains: Gains) -> Finding:
     """Returns the finding that Python is too slow for the GPU."""
     return Finding(
         kind="host",
@@ -61,15 +67,14 @@ def _host(seen: Observation) -> Finding:
         title="Compile the model",
         reason=f"{_load(seen)}, though data is there",
         code=changes.compiled(seen),
-        gain=f"up to {1 / max(seen.busy or 1, LEAST_BUSY):.1f}x",
         note="Calls that wait for the GPU in every step, such as loss.item(), have the same effect.",
-        weight=1.5,
+        **gained(gains.without_idling()),
     )
 
 
-def _larger_batch(seen: Observation, today: int, larger: _Larger, used: float, room: str) -> Finding:
+def _larger_batch(seen: Observation, today: int, larger: _Larger, used: float, room: str, gain: Gain) -> Finding:
     """Returns the finding that memory is left over."""
-    idle, load = _is_idle(seen), _load(seen)
+    load = _load(seen)
     return Finding(
         kind="batch",
         headline=f"{100 * (1 - used):.0f} % of the memory is never used: a batch of about {larger.size} fits",
@@ -79,9 +84,8 @@ def _larger_batch(seen: Observation, today: int, larger: _Larger, used: float, r
             f"{larger.maximum} should fit"
         ),
         code=changes.batch(seen, larger.size, accumulate=larger.accumulate),
-        gain=f"up to {1 / max(seen.busy, LEAST_BUSY):.1f}x" if idle and seen.busy else "",
         note=_effective_batch_note(seen, today, larger),
-        weight=4.0 if idle else 2.5,
+        **gained(gain),
     )
 
 

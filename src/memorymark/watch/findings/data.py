@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memorymark.watch import code as changes
-from memorymark.watch.findings.base import STEPS_FOR_TIMES, WAITING_COUNTS, WAITING_RULES, Finding
+from memorymark.watch.findings.base import STEPS_FOR_TIMES, WAITING_COUNTS, WAITING_RULES, Finding, gained
+from memorymark.watch.gains import Gain
 from memorymark.watch.observation import LoaderFacts, Observation
 
 # A step without waiting is assumed to take at least this fraction of its time.
@@ -45,9 +46,8 @@ def _in_loader(seen: Observation, loader: LoaderFacts, step_seconds: float, lost
         title=f"Load data in {wanted} workers" if wanted > workers else "Make loading a sample cheaper",
         reason=f"{_part(seen, step_seconds, lost)} for data, {how}",
         code=changes.loader(seen, max(wanted, workers)) if wanted > workers or may_pin else "",
-        gain=_less_waiting(step_seconds, lost, workers, wanted),
         note="" if wanted > workers else too_many,
-        weight=10 * lost + (2 if rules else 0),
+        **gained(_less_waiting(step_seconds, lost, workers, wanted)),
     )
 
 
@@ -60,8 +60,7 @@ def _between_steps(seen: Observation, step_seconds: float, lost: float) -> Findi
         title="Prepare batches while the step runs, in the workers of a DataLoader",
         reason=f"{part} between an optimizer step and the next forward pass; no DataLoader was seen",
         code=changes.loader(seen, wanted),
-        gain=_less_waiting(step_seconds, lost, 0, wanted),
-        weight=10 * lost,
+        **gained(_less_waiting(step_seconds, lost, 0, wanted)),
     )
 
 
@@ -70,11 +69,12 @@ def _part(seen: Observation, step_seconds: float, lost: float) -> str:
     return f"of each {_time(step_seconds)} step, {who} waits {_time(seen.lost_seconds or 0.0)} ({100 * lost:.0f} %)"
 
 
-def _less_waiting(step_seconds: float, lost: float, workers: int, wanted: int) -> str:
+def _less_waiting(step_seconds: float, lost: float, workers: int, wanted: int) -> Gain:
     """Returns the gain if ``wanted`` workers share the loading, or if loading cost nothing when there are that many."""
     work, loading = step_seconds * (1 - lost), step_seconds * (workers or lost)
     shared = loading / wanted if wanted > workers else 0.0
-    return f"up to {step_seconds / max(work, shared, step_seconds * LEAST_STEP):.1f}x"
+    most = step_seconds / max(work, shared, step_seconds * LEAST_STEP)
+    return Gain(most, 1.0, most, "measured")
 
 
 def _workers(seen: Observation) -> int:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from memorymark.advice.screening import split
 from memorymark.units import GIB, format_bytes
 from memorymark.watch import code as changes
-from memorymark.watch.findings.base import MEMORY_USED, Estimate, Finding, is_low_precision
+from memorymark.watch.findings.base import MEMORY_USED, Estimate, Finding, gained, is_low_precision
+from memorymark.watch.gains import Gain
 from memorymark.watch.observation import Observation
 
 FRAGMENTED = 0.15
+# What saves memory leaves the speed; what each retry costs depends on how long the GPU has work queued.
+NO_FASTER = Gain(1.0, 1.0, 1.0, "assumed")
+NO_RETRIES = Gain(1.2, 1.0, 2.0, "assumed")
 
 
 def ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
@@ -36,7 +40,6 @@ def ran_out(seen: Observation, estimate: Estimate | None) -> Iterator[Finding]:
         reason=f"{seen.ending.kind}: {seen.ending.message}",
         code=code,
         note=note,
-        weight=100,
     )
 
 
@@ -62,7 +65,7 @@ def outputs(estimate: Estimate | None) -> Iterator[Finding]:
         reason="the script holds what the model returned, such as logits, until the next step",
         code=changes.DROP_OUTPUTS,
         note="This costs nothing; what is learned and how fast stay the same.",
-        weight=0.9,
+        **gained(NO_FASTER),
     )
 
 
@@ -82,7 +85,7 @@ def allocator(seen: Observation) -> Iterator[Finding]:
             reason=f"{memory.retries} retries in {seen.steps} steps, each of which waits for the GPU",
             code=changes.EXPANDABLE,
             note="If that is not enough, use a slightly smaller batch.",
-            weight=5.0,
+            **gained(NO_RETRIES),
         )
     elif part > FRAGMENTED and slack > GIB and crowded:
         yield Finding(
@@ -91,5 +94,5 @@ def allocator(seen: Observation) -> Iterator[Finding]:
             title="Let segments of memory grow",
             reason=f"{format_bytes(slack)} ({100 * part:.0f} %) of what is reserved was not in use at the peak",
             code=changes.EXPANDABLE,
-            weight=1.2,
+            **gained(NO_FASTER),
         )
