@@ -40,7 +40,8 @@ class Suggestion(Proposal):
 
     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-    of the GPU's ``total_bytes``.
+    of the GPU's ``total_bytes``. ``missed_margin`` is the fraction of the memory that no batch leaves free, ``None`` if
+    one does.
     """
 
     label: str = ""
@@ -50,6 +51,7 @@ class Suggestion(Proposal):
     max_batch_size: int
     device_bytes: int
     total_bytes: int
+    missed_margin: float | None = None
 
     def __post_init__(self) -> None:
         both = " on ".join(filter(None, (self.recipe, self.gpu_name)))
@@ -63,7 +65,14 @@ class Suggestion(Proposal):
             f"on the {self.gpu_name}" if self.gpu_name else "",
             "without the memory cap" if self.without_cap and not self.gpu_name else "",
         ]
-        return f"{' '.join(filter(None, parts))} (up to batch {self.max_batch_size})"
+        reach = ", ".join(filter(None, (f"up to batch {self.max_batch_size}", self.without_margin)))
+        return f"{' '.join(filter(None, parts))} ({reach})"
+
+    @property
+    def without_margin(self) -> str:
+        """Says that it leaves less than the margin free; empty if it does not."""
+        missed = self.missed_margin
+        return f"with less than the margin of {100 * missed:g} % free" if missed is not None else ""
 
 
 def meant(option: str, names: Iterable[str]) -> list[Proposal]:

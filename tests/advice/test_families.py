@@ -75,6 +75,36 @@ def test_what_costs_less_speed_is_tried_first_and_more_only_where_it_must_be():
     assert (by_memory[12]["full"], by_memory[12]["lora"]) == (None, None)
 
 
+def test_activations_go_to_the_host_where_recomputing_them_is_not_enough():
+    def held(request):
+        return int(GIB / 2) if request.recipe.offload == "activations" else 20 * sample(request)
+
+    def copies_are_slow(request, batch_size):
+        return speed(request, batch_size) / (1.1 if request.recipe.offload == "activations" else 1)
+
+    found = advised(gpu(24, sample_bytes=held, speed=copies_are_slow, host_bytes=6 * GIB))
+
+    lora = next(family.option for family in found.families if family.id == "lora")
+    assert lora.changes == ("lora", "chunked", "checkpointing", "offload_activations")
+    assert lora.change_costs[-1].host_bytes == 6 * GIB
+    assert lora.change_costs[-1].slower == pytest.approx(0.1)
+    assert lora.costs[-1][1].endswith("Here it takes 6.00 GiB of the host's memory and makes steps 10 % slower.")
+    assert all(cost.host_bytes is None for cost in lora.change_costs[:-1])
+
+
+def test_the_optimizer_goes_to_the_host_where_no_other_takes_less_and_says_what_that_costs():
+    def updates_are_slow(request, batch_size):
+        return speed(request, batch_size) / (3 if request.recipe.offload == "optimizer" else 1)
+
+    machine = gpu(24, speed=updates_are_slow, host_bytes=96 * GIB)
+    found = advised(machine, recipe=Recipe(precision="bf16", optimizer="sgd"))
+
+    full = next(family.option for family in found.families if family.id == "full")
+    assert full.changes == ("bf16_weights", "offload_optimizer", "checkpointing")
+    assert full.slower["offload_optimizer"] == pytest.approx(2)
+    assert full.change_costs[1].host_bytes == 96 * GIB
+
+
 def test_a_recipe_whose_weights_do_not_fit_is_not_traced():
     machine = gpu(24)
     advised(machine)

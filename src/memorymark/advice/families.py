@@ -11,12 +11,15 @@ from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.longest import longest_that_fits
 from memorymark.advice.screening import Screening
 from memorymark.errors import WorkerLostError
+from memorymark.question.changes import OFFLOADING
 from memorymark.question.request import Request
 from memorymark.results.family import Family, FamilyId
 from memorymark.results.option import Option
 
 # A change that makes steps this much slower is kept only if the next is slower still.
 SLOW = 0.2
+# What is slow with it is traced without it, to tell by how much, although that does not fit.
+ON_HOST = "offload_optimizer"
 # So many recipes before the last can be timed without another trace.
 KEPT = 3
 
@@ -70,6 +73,8 @@ class Families:
         roomy = [changes for changes in ladder if screening.is_roomy(changes)]
         best: Option | None = None
         for number, changes in enumerate(roomy or ladder[-1:]):  # the last is refused, and says why
+            if best is not None and not OFFLOADING.isdisjoint(changes):
+                continue  # copying more makes nothing faster
             option = screening.option(changes)
             if option is None:
                 continue
@@ -83,6 +88,8 @@ class Families:
     def _slowed(self, option: Option, tried: list[tuple[str, ...]]) -> dict[str, float]:
         """Returns what changes add to a step's time, compared with what was tried before without them."""
         slower, now = {}, option.trial.step_seconds
+        if ON_HOST in option.changes:  # nothing before it is the same but for the optimizer
+            tried = [*tried, tuple(change for change in option.changes if change != ON_HOST)]
         for changes in tried:
             added = [change for change in option.changes if change not in changes]
             request = self._screening.changed(changes)

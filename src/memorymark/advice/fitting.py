@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memorymark.question.changes import AMPERE, CHANGES, Facts
+from memorymark.question.changes import AMPERE, CHANGES, OFFLOADING, Facts
 from memorymark.question.recipe import QUANTIZED
 from memorymark.question.request import Request
 from memorymark.results.family import FAMILY_IDS, FamilyId
@@ -25,6 +25,8 @@ FITTING: Ladder = (
     ("half", "fused", "checkpointing", "in_backward"),
     ("half", "checkpointing", "adamw8bit"),
     ("half", "checkpointing", "adafactor"),
+    ("half", "fused", "checkpointing", "offload_activations"),
+    ("half", "checkpointing", "offload_optimizer"),
     ("half", "bf16_weights", "checkpointing"),
     ("half", "bf16_weights", "adamw8bit"),
     ("half", "bf16_weights", "checkpointing", "adamw8bit"),
@@ -33,6 +35,7 @@ FITTING: Ladder = (
     ("lora", "half", "checkpointing"),
     ("lora", "half", "int8", "checkpointing"),
     ("lora", "half", "nf4", "checkpointing"),
+    ("lora", "half", "nf4", "checkpointing", "offload_activations"),
 )
 # For language models: what each family of fine-tuning changes of weights, precision and optimizer, the cheapest first,
 # and what is then tried on top of it to save activations.
@@ -45,14 +48,21 @@ FAMILIES: dict[FamilyId, Ladder] = {
         ("bf16_weights", "adamw8bit"),
         ("bf16_weights", "adamw8bit", "in_backward"),
         ("bf16_weights", "paged_adamw8bit", "in_backward"),
+        ("bf16_weights", "offload_optimizer"),
     ),
     "lora": (("lora", "half"),),
     "qlora": (("lora", "half", "nf4"),),
 }
-SAVING_ACTIVATIONS: Ladder = ((), ("chunked",), ("checkpointing",), ("chunked", "checkpointing"))
+SAVING_ACTIVATIONS: Ladder = (
+    (),
+    ("chunked",),
+    ("checkpointing",),
+    ("chunked", "checkpointing"),
+    ("chunked", "checkpointing", "offload_activations"),
+)
 HALVES = ("bf16", "fp16")
 # Changes that are worth it only where little else fits.
-LAST_RESORTS = frozenset({"int8", "nf4"})
+LAST_RESORTS = frozenset({"int8", "nf4", *OFFLOADING})
 # Logits of one sample in fp32 that take this much of the memory, of which a step holds several copies, are large.
 LARGE_LOGITS = 0.01
 
@@ -97,7 +107,7 @@ def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) 
             change for name in dict.fromkeys((*FREE, *wanted)) for change in (HALVES if name == "half" else (name,))
         ]
         changes = tuple(change for change in named if CHANGES[change].to(request, facts) is not None)
-        if changes:
+        if changes and not set(changes) >= OFFLOADING:
             found[changes] = None
     return list(found)
 

@@ -42,7 +42,7 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
-# If this many sets of changes are predicted to fit, quantized weights are not tried: each set takes two traces.
+# If this many sets of changes are predicted to fit, the last resorts are not tried: each set takes two traces.
 ENOUGH = 3
 
 
@@ -180,8 +180,7 @@ class Screening:
             if found is None or (changes and not self._keeps_margin(changes, found)):
                 return None
             now = found.current
-            accumulates = not request.recipe.optimizer_in_backward
-            splits = accumulates and _best(found).batch_size < self._effective_batch
+            splits = request.recipe.can_accumulate and _best(found).batch_size < self._effective_batch
             option = None if splits else self._in_one_batch(changes, request, found, probe)
         if splits:
             option = self._in_many_batches(changes, request)

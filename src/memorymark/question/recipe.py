@@ -253,6 +253,11 @@ class Recipe:
         """Whether weights are trained in 16 bits, and with them gradients and optimizer state."""
         return self.weights in ("bf16", "fp16") and not self.lora
 
+    @property
+    def can_accumulate(self) -> bool:
+        """Whether gradients last until the end of the backward pass, so that they can be summed up over batches."""
+        return not self.optimizer_in_backward and self.offload != "optimizer"
+
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
         kept = self.weights if self.weights != "auto" else self.precision if self.lora else "fp32"

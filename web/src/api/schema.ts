@@ -315,7 +315,8 @@ export interface components {
          *
          *     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
          *     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-         *     of the GPU's ``total_bytes``.
+         *     of the GPU's ``total_bytes``. ``missed_margin`` is the fraction of the memory that no batch leaves free, ``None`` if
+         *     one does.
          */
         Suggestion: {
             /**
@@ -348,6 +349,11 @@ export interface components {
             device_bytes: number;
             /** Total Bytes */
             total_bytes: number;
+            /**
+             * Missed Margin
+             * @default null
+             */
+            missed_margin: number | null;
         };
         /**
          * Health
@@ -2285,7 +2291,10 @@ export interface components {
         };
         /**
          * ChangeCost
-         * @description A change and its cost, in words; ``slower`` is the part of a step's time that it adds here, if that is known.
+         * @description A change and its cost, in words.
+         *
+         *     ``slower`` is the part of a step's time that it adds here, if that is known, ``host_bytes`` what it takes of the
+         *     host's memory; ``None`` if it takes none.
          */
         ChangeCost: {
             /** Change */
@@ -2297,6 +2306,11 @@ export interface components {
              * @default null
              */
             slower: number | null;
+            /**
+             * Host Bytes
+             * @default null
+             */
+            host_bytes: number | null;
         };
         /**
          * Fault

@@ -1,11 +1,13 @@
 // What to ask for instead of what does not fit, or cannot be asked.
 import type { Option, Suggestion } from "../api/types";
-import { bytes, count } from "../shared/format";
+import { bytes, count, percent } from "../shared/format";
 
 /** How far a suggestion carries, of one that was checked. */
-export function reachWords({ max_batch_size: batch, device_bytes: held, total_bytes: total }: Suggestion): string | null {
+export function reachWords(suggestion: Suggestion): string | null {
+  const { max_batch_size: batch, device_bytes: held, total_bytes: total, missed_margin: missed } = suggestion;
   if (batch === undefined || held === undefined || total === undefined) return null;
-  return `Up to batch ${count(batch)}, which takes ${bytes(held, 1)} of ${bytes(total, 1)}`;
+  const tight = typeof missed === "number" ? `; less than the margin of ${percent(100 * missed, 0)} stays free` : "";
+  return `Up to batch ${count(batch)}, which takes ${bytes(held, 1)} of ${bytes(total, 1)}${tight}`;
 }
 
 /** Whether a change of the recipe alone helps, which is what advice looks for. */
