@@ -60,7 +60,9 @@ SAVING_ACTIVATIONS: Ladder = (
     ("chunked", "checkpointing"),
     ("chunked", "checkpointing", "offload_activations"),
 )
-HALVES = ("bf16", "fp16")
+HALVES, BF16_WEIGHTS = ("bf16", "fp16"), "bf16_weights"
+# The most that a loss holds of a logit: in 16 and in 32 bits, its probabilities, and the gradients of each.
+BYTES_OF_LOGIT = 20
 # Changes that are worth it only where little else fits.
 LAST_RESORTS = frozenset({"int8", "nf4", *OFFLOADING})
 # Logits of one sample in fp32 that take this much of the memory, of which a step holds several copies, are large.
@@ -100,6 +102,16 @@ def families_from(request: Request, info: ProbeInfo) -> tuple[FamilyId, ...]:
     return FAMILY_IDS[FAMILY_IDS.index(first) :]
 
 
+def only_chunks(changes: tuple[str, ...], before: tuple[str, ...]) -> bool:
+    """Tells whether changes add nothing to those before but a chunked loss, which saves no more than the logits."""
+    return set(changes) - set(before) == {"chunked"} and set(before) < set(changes)
+
+
+def logits_bytes(info: ProbeInfo) -> int:
+    """Returns the most that the logits of one sample take, with all that is computed from them."""
+    return BYTES_OF_LOGIT * info.vocabulary * info.sample_sizes.get("tokens", 0)
+
+
 def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
     for wanted in ladder:
@@ -107,7 +119,9 @@ def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) 
             change for name in dict.fromkeys((*FREE, *wanted)) for change in (HALVES if name == "half" else (name,))
         ]
         changes = tuple(change for change in named if CHANGES[change].to(request, facts) is not None)
-        if changes and not set(changes) >= OFFLOADING:
+        # What is meant for half weights is of no use without them, as on a GPU that knows no bf16.
+        is_meant = BF16_WEIGHTS not in wanted or BF16_WEIGHTS in changes or request.recipe.trains_half_weights
+        if changes and is_meant and not set(changes) >= OFFLOADING:
             found[changes] = None
     return list(found)
 
