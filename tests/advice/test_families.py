@@ -114,6 +114,29 @@ def test_a_recipe_whose_weights_do_not_fit_is_not_traced():
     assert all(recipe.least_bytes(BILLIONS) <= 24 * GIB for recipe in asked)
 
 
+def test_a_chunked_loss_is_not_traced_where_the_logits_are_less_than_what_is_missing():
+    machine = gpu(24, sample_bytes=lambda request: 2 * sample(request))
+    found = advised(machine)
+
+    traced = {(request.recipe.loss, request.recipe.gradient_checkpointing) for request in machine.opened[1:]}
+    assert ("model", "none") in traced
+    assert ("chunked", "none") not in traced
+    assert {one.why for one in found.refused if one.changes == ("lora", "chunked")} == {"does not fit even at batch 1."}
+
+
+def test_gradients_are_accumulated_only_with_the_change_that_is_chosen():
+    machine = gpu(
+        27, speed=lambda request, size: speed(request, size) / (1.5 if request.recipe.loss == "chunked" else 1)
+    )
+    lora = next(family.option for family in advised(machine, batch_size=16).families if family.id == "lora")
+
+    assert lora.changes == ("lora", "checkpointing")
+    assert lora.effective_batch_size == 16
+    of_lora = [one.recipe for one in machine.opened if one.recipe.lora and one.recipe.weights == "auto"]
+    assert {one.loss for one in of_lora} == {"model", "chunked"}
+    assert {one.loss for one in of_lora if one.accumulation_steps > 1} == {"model"}
+
+
 def test_a_family_that_does_not_fit_says_why():
     found = advised(gpu(12))
 

@@ -46,8 +46,7 @@ def _here(change: str, options: list[tuple[str, Option]]) -> str:
     known = []
     for title, option in options:
         slower, taken = option.slower.get(change, 0.0), option.host_bytes_of(change)
-        if abs(slower) >= NOTICED:
-            known.append(f"{title} {100 * abs(slower):.0f} % {'slower' if slower > 0 else 'faster'}")
-        if taken:
-            known.append(f"{title} {format_bytes(taken)} of the host's memory")
+        parts = [f"{100 * abs(slower):.0f} % {'slower' if slower > 0 else 'faster'}"] if abs(slower) >= NOTICED else []
+        parts += [f"{format_bytes(taken)} of the host's memory"] if taken else []
+        known += [f"{title} {' and '.join(parts)}"] if parts else []
     return f" Here: {', '.join(known)}." if known else ""
