@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from memorymark.units import format_bytes
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -40,8 +42,8 @@ class Suggestion(Proposal):
 
     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-    of the GPU's ``total_bytes``. ``missed_margin`` is the fraction of the memory that no batch leaves free, ``None`` if
-    one does.
+    of the GPU's ``total_bytes``, and ``host_bytes`` of the host's memory, 0 if nothing is offloaded. ``missed_margin``
+    is the fraction of the GPU's memory that no batch leaves free, ``None`` if one does.
     """
 
     label: str = ""
@@ -51,6 +53,7 @@ class Suggestion(Proposal):
     max_batch_size: int
     device_bytes: int
     total_bytes: int
+    host_bytes: int = 0
     missed_margin: float | None = None
 
     def __post_init__(self) -> None:
@@ -65,14 +68,16 @@ class Suggestion(Proposal):
             f"on the {self.gpu_name}" if self.gpu_name else "",
             "without the memory cap" if self.without_cap and not self.gpu_name else "",
         ]
-        reach = ", ".join(filter(None, (f"up to batch {self.max_batch_size}", self.without_margin)))
+        reach = ", ".join(filter(None, (f"up to batch {self.max_batch_size}", self.conditions)))
         return f"{' '.join(filter(None, parts))} ({reach})"
 
     @property
-    def without_margin(self) -> str:
-        """Says that it leaves less than the margin free; empty if it does not."""
+    def conditions(self) -> str:
+        """Says what it takes of the host's memory, and that it leaves less than the margin free; empty if neither."""
+        host = f"with {format_bytes(self.host_bytes)} of the host's memory" if self.host_bytes else ""
         missed = self.missed_margin
-        return f"with less than the margin of {100 * missed:g} % free" if missed is not None else ""
+        margin = f"with less than the margin of {100 * missed:g} % free" if missed is not None else ""
+        return ", ".join(filter(None, (host, margin)))
 
 
 def meant(option: str, names: Iterable[str]) -> list[Proposal]:

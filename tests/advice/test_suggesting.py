@@ -68,6 +68,7 @@ class Probe:
             peak_allocated_bytes=int(taken),
             peak_reserved_bytes=int(taken),
             device_bytes=int(taken) + GIB // 2,
+            peak_host_bytes=5 * GIB if self._request.recipe.offload != "none" else 0,
             failure=None if taken <= there else Failure("memory", "no", int(taken), there),
             samples_per_second=1.0,
         )
@@ -196,7 +197,7 @@ def test_the_least_change_that_trains_at_all_is_offered_beside_the_one_that_keep
     assert (roomy.change, roomy.missed_margin) == ({"fused": True, "gradient_checkpointing": "full"}, None)
     assert (tight.change, tight.missed_margin) == ({"fused": True}, 0.05)
     assert tight.phrase == "with fused optimizer (up to batch 8, with less than the margin of 5 % free)"
-    assert roomy.without_margin == ""
+    assert roomy.conditions == ""
 
 
 def test_what_trains_only_without_the_margin_is_offered_where_no_change_keeps_it():
@@ -282,6 +283,8 @@ def test_activations_are_offloaded_where_nothing_else_saves_enough():
     here, elsewhere = asked(offloads, question("a10"))
 
     assert here.change["offload"] == "activations"
+    assert here.host_bytes == 5 * GIB
+    assert here.phrase.endswith(", with 5.00 GiB of the host's memory)")
     assert elsewhere.change == {"gpu": "a100-40gb"}
 
 

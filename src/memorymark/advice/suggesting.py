@@ -63,11 +63,12 @@ def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: On
 
 @dataclass(frozen=True)
 class _Largest:
-    """The largest batch, what the GPU then holds of its total, and whether some batch keeps the margin."""
+    """The largest batch, what the GPU then holds of its total and the host, and whether some batch keeps the margin."""
 
     batch_size: int
     device_bytes: int
     total_bytes: int
+    host_bytes: int
     keeps_margin: bool
 
 
@@ -285,7 +286,8 @@ class _Suggesting:
         fitting = [trial for trial in found.trials if trial.fits]
         keeps = any(trial.peak_reserved_bytes <= safe_bytes for trial in (*fitting, probe.try_from_start(1)))
         at_maximum = next(trial for trial in reversed(fitting) if trial.batch_size == found.maximum)
-        return _Largest(found.maximum, at_maximum.device_bytes, probe.info.total_bytes, keeps)
+        held_bytes = (at_maximum.device_bytes, probe.info.total_bytes, at_maximum.peak_host_bytes)
+        return _Largest(found.maximum, *held_bytes, keeps)
 
     def _suggestion(self, request: Request, title: str, gpu: GpuEntry | None, found: _Largest) -> Suggestion:
         asked = self._question.request
@@ -307,6 +309,7 @@ class _Suggesting:
             max_batch_size=found.batch_size,
             device_bytes=found.device_bytes,
             total_bytes=found.total_bytes,
+            host_bytes=found.host_bytes,
             missed_margin=None if found.keeps_margin else self._question.margin,
         )
 

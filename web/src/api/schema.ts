@@ -315,8 +315,8 @@ export interface components {
          *
          *     ``recipe`` and ``gpu_name`` describe the change and are empty if that part stays the same; ``without_cap`` drops
          *     the caller's memory limit. ``max_batch_size`` is the largest batch predicted to train, which takes ``device_bytes``
-         *     of the GPU's ``total_bytes``. ``missed_margin`` is the fraction of the memory that no batch leaves free, ``None`` if
-         *     one does.
+         *     of the GPU's ``total_bytes``, and ``host_bytes`` of the host's memory, 0 if nothing is offloaded. ``missed_margin``
+         *     is the fraction of the GPU's memory that no batch leaves free, ``None`` if one does.
          */
         Suggestion: {
             /**
@@ -349,6 +349,11 @@ export interface components {
             device_bytes: number;
             /** Total Bytes */
             total_bytes: number;
+            /**
+             * Host Bytes
+             * @default 0
+             */
+            host_bytes: number;
             /**
              * Missed Margin
              * @default null

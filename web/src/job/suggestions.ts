@@ -4,10 +4,12 @@ import { bytes, count, percent } from "../shared/format";
 
 /** How far a suggestion carries, of one that was checked. */
 export function reachWords(suggestion: Suggestion): string | null {
-  const { max_batch_size: batch, device_bytes: held, total_bytes: total, missed_margin: missed } = suggestion;
+  const { max_batch_size: batch, device_bytes: held, total_bytes: total } = suggestion;
+  const { host_bytes: onHost, missed_margin: missed } = suggestion;
   if (batch === undefined || held === undefined || total === undefined) return null;
+  const host = onHost ? ` and ${bytes(onHost, 1)} of the host's memory` : "";
   const tight = typeof missed === "number" ? `; less than the margin of ${percent(100 * missed, 0)} stays free` : "";
-  return `Up to batch ${count(batch)}, which takes ${bytes(held, 1)} of ${bytes(total, 1)}${tight}`;
+  return `Up to batch ${count(batch)}, which takes ${bytes(held, 1)} of ${bytes(total, 1)}${host}${tight}`;
 }
 
 /** Whether a change of the recipe alone helps, which is what advice looks for. */
