@@ -46,7 +46,7 @@ def confirmed() -> str:
         cases = [case for case in _measured() if _recipe(case) == recipe]
         cases.sort(key=lambda case: abs(case["seq_len"] - row["seq_len"]))
         told = [f"{case['maximum']} with {case['seq_len']:,} tokens under {case['cap_gib']} GiB" for case in cases]
-        usable = f"{gib(find_gpu(row['gpu']).usable_bytes):.1f} GiB"
+        usable = f"{gib(find_gpu(row['gpu']).usable_bytes):.2f} GiB"
         predicted = f"{row['max_batch_size']} with {row['seq_len']:,} tokens in {usable}"
         rows.append([_gpu(row), row["title"], predicted, "; ".join(told) or "not measured"])
     return table(["GPU", "way", "largest batch, predicted", "measured on an H200, same recipe"], rows)
@@ -64,7 +64,7 @@ def _rows() -> list[dict[str, Any]]:
 
 def _gpu(row: dict[str, Any]) -> str:
     gpu = find_gpu(row["gpu"])
-    return f"{gpu.name.removeprefix('NVIDIA ').removeprefix('GeForce ')} {gib(gpu.torch_memory_bytes):.0f} GiB"
+    return f"{gpu.name.removeprefix('NVIDIA ').removeprefix('GeForce ')} ({gib(gpu.torch_memory_bytes):.1f} GiB)"
 
 
 def _measured() -> list[dict[str, Any]]:
