@@ -132,6 +132,7 @@ def test_gradients_are_accumulated_only_with_the_change_that_is_chosen():
 
     assert lora.changes == ("lora", "checkpointing")
     assert lora.effective_batch_size == 16
+    assert lora.slower["checkpointing"] == pytest.approx(0.3)
     of_lora = [one.recipe for one in machine.opened if one.recipe.lora and one.recipe.weights == "auto"]
     assert {one.loss for one in of_lora} == {"model", "chunked"}
     assert {one.loss for one in of_lora if one.accumulation_steps > 1} == {"model"}

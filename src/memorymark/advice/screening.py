@@ -172,7 +172,10 @@ class Screening:
         if not self._splits(option.recipe, option.batch_size):
             return option
         request = self._inquiry.request_of(option)
-        return self._refusing(option.changes, lambda: self._in_many_batches(option.changes, request))
+        found = self._refusing(option.changes, lambda: self._in_many_batches(option.changes, request))
+        if found is not None:
+            self._tell(found)
+        return replace(found, slower=option.slower) if found is not None else None
 
     def _refusing(self, changes: tuple[str, ...], look: Callable[[], Found | None]) -> Found | None:
         """Returns what is found; returns ``None`` and records why if the changes cannot be made."""
