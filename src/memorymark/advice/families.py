@@ -107,6 +107,7 @@ class Families:
     def _slowed(self, option: Option, tried: list[tuple[str, ...]]) -> dict[str, float]:
         """Returns what changes add to a step's time, by comparing what was tried with and without one of them."""
         slower: dict[str, float] = {}
+        seconds = {option.changes: option.trial.step_seconds or 0.0}
         for change in OFFLOADING.intersection(option.changes):  # these are timed without it, although that does not fit
             tried = [*tried, tuple(one for one in option.changes if one != change)]
         parts = [changes for changes in tried if set(changes) < set(option.changes)]
@@ -114,7 +115,9 @@ class Families:
             for without in parts:
                 added = set(with_it) - set(without)
                 if len(added) == 1 and set(without) < set(with_it) and added.isdisjoint(slower):
-                    before, after = (self._seconds(one, option.batch_size) for one in (without, with_it))
+                    for one in {without, with_it} - set(seconds):
+                        seconds[one] = self._seconds(one, option.batch_size)
+                    before, after = seconds[without], seconds[with_it]
                     slower |= {added.pop(): after / before - 1} if before and after else {}
         return slower
 
