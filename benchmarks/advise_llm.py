@@ -36,7 +36,8 @@ def predict() -> None:
         advice = mm.advise(MODEL, gpu=gpu, **TODAY)
         print(f"{gpu}: {time.perf_counter() - start:.0f} s", flush=True)
         rows += [row_of(gpu, advice, family) for family in advice.families]
-    ADVICE.write_text(json.dumps({"made_with": versions(), "rows": rows}, indent=1) + "\n")
+    made = {"command": "python benchmarks/advise_llm.py predict", "made_with": versions()}
+    ADVICE.write_text(json.dumps({**made, "rows": rows}, indent=1) + "\n")
     show(rows)
 
 
@@ -56,6 +57,7 @@ def row_of(gpu: str, advice: Any, family: Any) -> dict[str, Any]:
         "accumulation_steps": option.accumulation_steps,
         "tokens_per_second": round(option.trial.tokens_per_second),
         "memory_gib": round(advice.info.held_bytes(option.trial) / GIB, 2),
+        "host_gib": round(option.trial.peak_host_bytes / GIB, 2),
         "slower": {change: round(part, 3) for change, part in option.slower.items()},
     }
 

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, changes, comparison, kernels, llm
+from pages import accuracy, advised, changes, comparison, kernels, llm
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +29,9 @@ BLOCKS = {
     "accuracy-llm-made-with": llm.made_with,
     "accuracy-published": accuracy.published,
     "accuracy-made-with": accuracy.made_with,
+    "advised": advised.ways,
+    "advised-confirmed": advised.confirmed,
+    "advised-made-with": advised.made_with,
     "changes": changes.changes,
     "estimates": comparison.estimates,
     "peers-answers": comparison.answers,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from memorymark.units import format_bytes
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -49,6 +51,10 @@ class Suggestion(Proposal):
     """What that batch takes of the GPU."""
     total_bytes: int
     """The GPU's memory."""
+    host_bytes: int = 0
+    """What the largest batch takes of the host's memory; 0 if nothing is offloaded."""
+    missed_margin: float | None = None
+    """The fraction of the GPU's memory that no batch leaves free; null if one does."""
 
     def __post_init__(self) -> None:
         both = " on ".join(filter(None, (self.recipe, self.gpu_name)))
@@ -62,7 +68,16 @@ class Suggestion(Proposal):
             f"on the {self.gpu_name}" if self.gpu_name else "",
             "without the memory cap" if self.without_cap and not self.gpu_name else "",
         ]
-        return f"{' '.join(filter(None, parts))} (up to batch {self.max_batch_size})"
+        reach = ", ".join(filter(None, (f"up to batch {self.max_batch_size}", self.conditions)))
+        return f"{' '.join(filter(None, parts))} ({reach})"
+
+    @property
+    def conditions(self) -> str:
+        """Says what it takes of the host's memory, and that it leaves less than the margin free; empty if neither."""
+        host = f"with {format_bytes(self.host_bytes)} of the host's memory" if self.host_bytes else ""
+        missed = self.missed_margin
+        margin = f"with less than the margin of {100 * missed:g} % free" if missed is not None else ""
+        return ", ".join(filter(None, (host, margin)))
 
 
 def meant(option: str, names: Iterable[str]) -> list[Proposal]:

@@ -47,16 +47,17 @@ def test_a_way_on_which_only_one_batch_at_a_time_fits_is_none():
 
     found = ask(Machine(fixed, lambda _: 20 * GIB, by_precision), gpu="h200")
 
-    assert all("lora" in one.changes for one in found.options if "in_backward" not in one.changes)
+    at_once = {"in_backward", "offload_optimizer"}  # with these, no gradient waits
+    assert all("lora" in one.changes for one in found.options if at_once.isdisjoint(one.changes))
     why = [one.why for one in found.refused if one.changes == ()]
     assert why == ["does not fit even at batch 1, with gradient accumulation."]
 
 
-def test_updates_in_the_backward_pass_accumulate_nothing_and_say_what_that_means_for_the_batch():
+def test_updates_in_the_backward_pass_or_on_the_host_accumulate_nothing_and_say_what_that_means_for_the_batch():
     found = ask(Machine(waiting_gradients(90 * GIB), lambda _: 20 * GIB, by_precision), gpu="h200")
 
-    early = [one for one in found.options if "in_backward" in one.changes]
-    assert early
+    early = [one for one in found.options if {"in_backward", "offload_optimizer"} & set(one.changes)]
+    assert {one.recipe.offload for one in early} == {"none", "optimizer"}
     assert all(one.accumulation_steps == 1 and one.effective_batch_size < 16 for one in early)
     assert all("The effective batch goes from 16" in found.learning_rate_note(one) for one in early)
 

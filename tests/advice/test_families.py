@@ -75,6 +75,36 @@ def test_what_costs_less_speed_is_tried_first_and_more_only_where_it_must_be():
     assert (by_memory[12]["full"], by_memory[12]["lora"]) == (None, None)
 
 
+def test_activations_go_to_the_host_where_recomputing_them_is_not_enough():
+    def held(request):
+        return int(GIB / 2) if request.recipe.offload == "activations" else 20 * sample(request)
+
+    def copies_are_slow(request, batch_size):
+        return speed(request, batch_size) / (1.1 if request.recipe.offload == "activations" else 1)
+
+    found = advised(gpu(24, sample_bytes=held, speed=copies_are_slow, host_bytes=6 * GIB))
+
+    lora = next(family.option for family in found.families if family.id == "lora")
+    assert lora.changes == ("lora", "chunked", "checkpointing", "offload_activations")
+    assert lora.change_costs[-1].host_bytes == 6 * GIB
+    assert lora.change_costs[-1].slower == pytest.approx(0.1)
+    assert lora.costs[-1][1].endswith("Here it takes 6.00 GiB of the host's memory and makes steps 10 % slower.")
+    assert all(cost.host_bytes is None for cost in lora.change_costs[:-1])
+
+
+def test_the_optimizer_goes_to_the_host_where_no_other_takes_less_and_says_what_that_costs():
+    def updates_are_slow(request, batch_size):
+        return speed(request, batch_size) / (3 if request.recipe.offload == "optimizer" else 1)
+
+    machine = gpu(24, speed=updates_are_slow, host_bytes=96 * GIB)
+    found = advised(machine, recipe=Recipe(precision="bf16", optimizer="sgd"))
+
+    full = next(family.option for family in found.families if family.id == "full")
+    assert full.changes == ("bf16_weights", "offload_optimizer", "checkpointing")
+    assert full.slower["offload_optimizer"] == pytest.approx(2)
+    assert full.change_costs[1].host_bytes == 96 * GIB
+
+
 def test_a_recipe_whose_weights_do_not_fit_is_not_traced():
     machine = gpu(24)
     advised(machine)
@@ -82,6 +112,30 @@ def test_a_recipe_whose_weights_do_not_fit_is_not_traced():
     asked = {request.recipe for request in machine.opened[1:]}
     assert asked
     assert all(recipe.least_bytes(BILLIONS) <= 24 * GIB for recipe in asked)
+
+
+def test_a_chunked_loss_is_not_traced_where_the_logits_are_less_than_what_is_missing():
+    machine = gpu(24, sample_bytes=lambda request: 2 * sample(request))
+    found = advised(machine)
+
+    traced = {(request.recipe.loss, request.recipe.gradient_checkpointing) for request in machine.opened[1:]}
+    assert ("model", "none") in traced
+    assert ("chunked", "none") not in traced
+    assert {one.why for one in found.refused if one.changes == ("lora", "chunked")} == {"does not fit even at batch 1."}
+
+
+def test_gradients_are_accumulated_only_with_the_change_that_is_chosen():
+    machine = gpu(
+        27, speed=lambda request, size: speed(request, size) / (1.5 if request.recipe.loss == "chunked" else 1)
+    )
+    lora = next(family.option for family in advised(machine, batch_size=16).families if family.id == "lora")
+
+    assert lora.changes == ("lora", "checkpointing")
+    assert lora.effective_batch_size == 16
+    assert lora.slower["checkpointing"] == pytest.approx(0.3)
+    of_lora = [one.recipe for one in machine.opened if one.recipe.lora and one.recipe.weights == "auto"]
+    assert {one.loss for one in of_lora} == {"model", "chunked"}
+    assert {one.loss for one in of_lora if one.accumulation_steps > 1} == {"model"}
 
 
 def test_a_family_that_does_not_fit_says_why():

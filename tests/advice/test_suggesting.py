@@ -68,6 +68,7 @@ class Probe:
             peak_allocated_bytes=int(taken),
             peak_reserved_bytes=int(taken),
             device_bytes=int(taken) + GIB // 2,
+            peak_host_bytes=5 * GIB if self._request.recipe.offload != "none" else 0,
             failure=None if taken <= there else Failure("memory", "no", int(taken), there),
             samples_per_second=1.0,
         )
@@ -173,13 +174,51 @@ def test_a_cap_is_dropped_where_that_is_enough():
     assert found[-1].label == "no memory cap"
 
 
-def test_a_way_that_keeps_no_margin_is_not_offered():
+def test_a_gpu_that_keeps_no_margin_is_not_offered():
     t4, v100 = find_gpu("t4"), find_gpu("v100-16gb")
     between = (t4.usable_bytes + v100.usable_bytes) / 2
     snug = Anywhere(lambda _: int(0.99 * v100.usable_bytes), lambda _: MIB)
     assert between < 0.99 * v100.usable_bytes
 
     assert asked(snug, question())[0].change != {"gpu": "v100-16gb"}
+
+
+def test_the_least_change_that_trains_at_all_is_offered_beside_the_one_that_keeps_the_margin():
+    capacity = find_gpu("a10").usable_bytes
+
+    def fixed(request):
+        recipe = request.recipe
+        saves = recipe.gradient_checkpointing == "full" or recipe.lora
+        return (0.5 if saves else 0.96 if recipe.fused else 1.2) * capacity
+
+    found = asked(Anywhere(fixed), question("a10", mm.Recipe(precision="bf16")))
+
+    roomy, tight = found[:2]
+    assert (roomy.change, roomy.missed_margin) == ({"fused": True, "gradient_checkpointing": "full"}, None)
+    assert (tight.change, tight.missed_margin) == ({"fused": True}, 0.05)
+    assert tight.phrase == "with fused optimizer (up to batch 8, with less than the margin of 5 % free)"
+    assert roomy.conditions == ""
+
+
+def test_what_trains_only_without_the_margin_is_offered_where_no_change_keeps_it():
+    capacity = find_gpu("a10").usable_bytes
+    machine = Anywhere(lambda request: (0.97 if request.recipe.lora else 1.2) * capacity)
+
+    found = asked(machine, question("a10"))
+
+    here = [one for one in found if "gpu" not in one.change]
+    assert [one.missed_margin for one in here] == [0.05]
+    assert set(here[0].change) == {"lora"}
+    assert all(one.missed_margin is None for one in found if one not in here)
+
+
+def test_with_no_margin_asked_for_nothing_is_too_tight():
+    capacity = find_gpu("a10").usable_bytes
+    machine = Anywhere(lambda request: (0.96 if request.recipe.fused or request.recipe.lora else 1.2) * capacity)
+
+    found = asked(machine, question("a10", margin=0))
+
+    assert (found[0].change, found[0].missed_margin) == ({"fused": True}, None)
 
 
 @pytest.mark.parametrize("sizes", [(60, 30, 18, 6), (500, 500, 500, 30), (500, None, None, None), (20, 19, 18, 17)])
@@ -236,6 +275,17 @@ def test_a_change_that_the_model_refuses_is_passed_over():
 
     assert found[0].change["gradient_checkpointing"] == "full"
     assert "lora" not in found[0].change
+
+
+def test_activations_are_offloaded_where_nothing_else_saves_enough():
+    offloads = Anywhere(lambda request: (10 if request.recipe.offload == "activations" else 30) * GIB)
+
+    here, elsewhere = asked(offloads, question("a10"))
+
+    assert here.change["offload"] == "activations"
+    assert here.host_bytes == 5 * GIB
+    assert here.phrase.endswith(", with 5.00 GiB of the host's memory)")
+    assert elsewhere.change == {"gpu": "a100-40gb"}
 
 
 def test_a_loss_in_chunks_is_offered_where_large_logits_are_what_does_not_fit():

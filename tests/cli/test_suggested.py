@@ -14,8 +14,9 @@ from support.command_line import document, run_here
 PROGRAM = typer.main.get_command(app)
 
 
-def checked(**change):
-    return Suggestion(change=change, recipe="x", max_batch_size=3, device_bytes=GIB, total_bytes=2 * GIB)
+def checked(missed_margin=None, **change):
+    of_gpu = {"max_batch_size": 3, "device_bytes": GIB, "total_bytes": 2 * GIB}
+    return Suggestion(change=change, recipe="x", missed_margin=missed_margin, **of_gpu)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,14 @@ def test_what_was_checked_says_how_far_it_carries():
         "  memorymark analyze bert --gpu h200  # up to batch 3, predicted",
         "  memorymark analyze bert --lora 16   # up to batch 3, predicted",
     ]
+
+
+def test_what_leaves_less_than_the_margin_says_so():
+    said = suggested_commands(PROGRAM, ["analyze", "bert"], [checked(missed_margin=0.05, fused=True)])
+
+    assert said.splitlines()[1] == (
+        "  memorymark analyze bert --fused  # up to batch 3, predicted, with less than the margin of 5 % free"
+    )
 
 
 def test_a_change_that_changes_nothing_that_was_typed_is_not_shown():

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+import memorymark as mm
 from memorymark.render.html import fragment
 from memorymark.render.notebook import as_text
 from memorymark.results.family import Family
+from memorymark.units import GIB
 from support.advices import advice, option
 
 FULL = replace(option(("bf16_weights", "checkpointing"), 10.0, 2), slower={"checkpointing": 0.31})
@@ -39,3 +41,18 @@ def test_where_today_fits_the_ways_come_after_the_gains(shown):
     text = said(shown(TODAY))
 
     assert text.index("2.00x") < text.index("Ways to fine-tune it on this GPU") < text.index("9,216")
+
+
+@pytest.mark.parametrize("shown", [as_text, fragment])
+def test_what_is_offloaded_says_what_it_takes_of_the_host_and_that_its_time_is_unconfirmed(shown):
+    recipe = mm.Recipe(precision="bf16", lora=16, offload="activations")
+    lora = option(("lora", "offload_activations"), 12.0, 4, recipe=recipe)
+    lora = replace(
+        lora, predicted=replace(lora.predicted, peak_host_bytes=6 * GIB), slower={"offload_activations": 0.1}
+    )
+    families = (Family(id="lora", option=lora, longest_seq_len=9216),)
+
+    text = said(shown(advice(lora, predicted=None, families=families)))
+
+    assert "Here: LoRA 10 % slower and 6.00 GiB of the host" in text
+    assert "No GPU has confirmed the time of offloading: it assumes 50 GB/s" in text

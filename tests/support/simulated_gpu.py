@@ -16,7 +16,7 @@ from memorymark.units import GIB, MIB
 class Machine:
     """A GPU by two formulas: how many bytes a recipe takes at a batch, and how many samples it trains a second.
 
-    ``true_speed`` is what a run shows where ``speed`` is what is predicted.
+    ``true_speed`` is what a run shows where ``speed`` is what is predicted. What is offloaded takes ``host_bytes``.
     """
 
     fixed_bytes: object
@@ -30,6 +30,7 @@ class Machine:
     language_model: bool = False
     vocabulary: int = 0
     longest: int = 4096
+    host_bytes: int = 0
     workers: object = None
     opened: list = field(default_factory=list)
 
@@ -85,6 +86,7 @@ class Probe:
             peak_allocated_bytes=int(taken),
             peak_reserved_bytes=int(taken),
             device_bytes=int(taken),
+            peak_host_bytes=machine.host_bytes if request.recipe.offload != "none" else 0,
             failure=None if fits else Failure("memory", "no", int(taken), 0),
         )
 

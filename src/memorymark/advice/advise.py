@@ -37,7 +37,8 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
             now, measured, options = confirming.confirm(now, options)
             if now is None and not options and fits:  # against the prediction
                 _, _, options = confirming.confirm(None, _smaller(screening, families))
-        inquiry.close()  # compile in a fresh process, as a script would
+        if inquiry.gpu is not None or inquiry.info.source == "measured":
+            inquiry.close()  # compile in a fresh process, as a script would
         options += Compiling(inquiry, confirming).options(options)
         found = families.found(options)
     finally:

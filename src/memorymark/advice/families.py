@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from memorymark.advice.fitting import changes_of_family, families_from
+from memorymark.advice.fitting import changes_of_family, families_from, logits_bytes, only_chunks
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.longest import longest_that_fits
 from memorymark.advice.screening import Screening
 from memorymark.errors import WorkerLostError
+from memorymark.question.changes import OFFLOADING
 from memorymark.question.request import Request
 from memorymark.results.family import Family, FamilyId
 from memorymark.results.option import TrainingOption
@@ -68,32 +69,65 @@ class Families:
             return screening.start
         ladder = changes_of_family(family, self._inquiry.today, screening.facts)
         roomy = [changes for changes in ladder if screening.is_roomy(changes)]
-        best: TrainingOption | None = None
-        for number, changes in enumerate(roomy or ladder[-1:]):  # the last is refused, and says why
-            option = screening.option(changes)
+        slow: TrainingOption | None = None
+        tried: list[tuple[str, ...]] = []
+        for changes in roomy or ladder[-1:]:  # the last is refused, and says why
+            if (slow is not None and not OFFLOADING.isdisjoint(changes)) or self._cannot_fit(changes):
+                continue  # copying more makes nothing faster
+            option = screening.option(changes, accumulates=False)
+            tried.append(changes)
             if option is None:
                 continue
-            option = replace(option, slower=self._slowed(option, roomy[max(number - KEPT, 0) : number]))
-            if best is None and max(option.slower.values(), default=0) > SLOW:
-                best = option  # perhaps the next saves memory at a lower price
+            option = replace(option, slower=self._slowed(option, tried[:-1][-KEPT:]))
+            if slow is None and max(option.slower.values(), default=0) > SLOW:
+                slow = option  # perhaps the next saves memory at a lower price
                 continue
-            return option if best is None or speed(option.trial) > speed(best.trial) else best
-        return best or (self._shorter(roomy[-1]) if roomy else None)
+            found = self._fastest([option] if slow is None else [slow, option])
+            if found is not None:
+                return found
+            slow = None
+        found = self._fastest([slow]) if slow is not None else None
+        return found or (self._shorter(roomy[-1]) if roomy else None)
+
+    def _cannot_fit(self, changes: tuple[str, ...]) -> bool:
+        """Tells, and records, that a chunked loss cannot make up for what changes lacked without it."""
+        logits, missing = logits_bytes(self._inquiry.info), self._screening.missing_bytes
+        known = [lacked for before, lacked in missing.items() if only_chunks(changes, before)]
+        if max(known, default=0) <= logits:
+            return False
+        missing[changes] = max(known) - logits
+        self._inquiry.refuse(changes, "does not fit even at batch 1.", does_not_fit=True)
+        return True
+
+    def _fastest(self, options: list[TrainingOption]) -> TrainingOption | None:
+        """Returns the fastest option whose gradients can be accumulated up to today's effective batch."""
+        ranked = sorted(options, key=lambda option: -speed(option.trial))
+        return next(filter(None, map(self._screening.accumulated, ranked)), None)
 
     def _slowed(self, option: TrainingOption, tried: list[tuple[str, ...]]) -> dict[str, float]:
-        """Returns what changes add to a step's time, compared with what was tried before without them."""
-        slower, now = {}, option.trial.step_seconds
-        for changes in tried:
-            added = [change for change in option.changes if change not in changes]
-            request = self._screening.changed(changes)
-            if not now or request is None or set(changes) - set(option.changes) or len(added) != 1:
-                continue
-            recipe = replace(request.recipe, accumulation_steps=option.accumulation_steps)
-            with self._inquiry.opened(self._inquiry.screened(replace(request, recipe=recipe))) as probe:
-                before = probe.measure(option.batch_size).step_seconds
-            if before:
-                slower[added[0]] = now / before - 1
+        """Returns what changes add to a step's time, by comparing what was tried with and without one of them."""
+        slower: dict[str, float] = {}
+        seconds = {option.changes: option.trial.step_seconds or 0.0}
+        for change in OFFLOADING.intersection(option.changes):  # these are timed without it, although that does not fit
+            tried = [*tried, tuple(one for one in option.changes if one != change)]
+        parts = [changes for changes in tried if set(changes) < set(option.changes)]
+        for with_it in (option.changes, *reversed(parts)):
+            for without in parts:
+                added = set(with_it) - set(without)
+                if len(added) == 1 and set(without) < set(with_it) and added.isdisjoint(slower):
+                    for one in {without, with_it} - set(seconds):
+                        seconds[one] = self._seconds(one, option.batch_size)
+                    before, after = seconds[without], seconds[with_it]
+                    slower |= {added.pop(): after / before - 1} if before and after else {}
         return slower
+
+    def _seconds(self, changes: tuple[str, ...], batch_size: int) -> float:
+        """Returns the time of a step with some changes, whether or not it fits; 0 if that is unknown."""
+        request = self._screening.changed(changes)
+        if request is None:
+            return 0.0
+        with self._inquiry.opened(self._inquiry.screened(request)) as probe:
+            return probe.measure(batch_size).step_seconds or 0.0
 
     def _shorter(self, changes: tuple[str, ...]) -> TrainingOption | None:
         """Returns the option with the longest samples that fit with these changes, if today's are too long."""

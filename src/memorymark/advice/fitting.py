@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memorymark.question.changes import AMPERE, CHANGES, Facts
+from memorymark.question.changes import AMPERE, CHANGES, OFFLOADING, Facts
 from memorymark.question.recipe import QUANTIZED
 from memorymark.question.request import Request
 from memorymark.results.family import FAMILY_IDS, FamilyId
@@ -25,6 +25,8 @@ FITTING: Ladder = (
     ("half", "fused", "checkpointing", "in_backward"),
     ("half", "checkpointing", "adamw8bit"),
     ("half", "checkpointing", "adafactor"),
+    ("half", "fused", "checkpointing", "offload_activations"),
+    ("half", "checkpointing", "offload_optimizer"),
     ("half", "bf16_weights", "checkpointing"),
     ("half", "bf16_weights", "adamw8bit"),
     ("half", "bf16_weights", "checkpointing", "adamw8bit"),
@@ -33,6 +35,7 @@ FITTING: Ladder = (
     ("lora", "half", "checkpointing"),
     ("lora", "half", "int8", "checkpointing"),
     ("lora", "half", "nf4", "checkpointing"),
+    ("lora", "half", "nf4", "checkpointing", "offload_activations"),
 )
 # For language models: what each family of fine-tuning changes of weights, precision and optimizer, the cheapest first,
 # and what is then tried on top of it to save activations.
@@ -45,14 +48,23 @@ FAMILIES: dict[FamilyId, Ladder] = {
         ("bf16_weights", "adamw8bit"),
         ("bf16_weights", "adamw8bit", "in_backward"),
         ("bf16_weights", "paged_adamw8bit", "in_backward"),
+        ("bf16_weights", "offload_optimizer"),
     ),
     "lora": (("lora", "half"),),
     "qlora": (("lora", "half", "nf4"),),
 }
-SAVING_ACTIVATIONS: Ladder = ((), ("chunked",), ("checkpointing",), ("chunked", "checkpointing"))
-HALVES = ("bf16", "fp16")
+SAVING_ACTIVATIONS: Ladder = (
+    (),
+    ("chunked",),
+    ("checkpointing",),
+    ("chunked", "checkpointing"),
+    ("chunked", "checkpointing", "offload_activations"),
+)
+HALVES, BF16_WEIGHTS = ("bf16", "fp16"), "bf16_weights"
+# The most that a loss holds of a logit: in 16 and in 32 bits, its probabilities, and the gradients of each.
+BYTES_OF_LOGIT = 20
 # Changes that are worth it only where little else fits.
-LAST_RESORTS = frozenset({"int8", "nf4"})
+LAST_RESORTS = frozenset({"int8", "nf4", *OFFLOADING})
 # Logits are large if those of one sample take this fraction of the memory in fp32: a step holds several copies.
 LARGE_LOGITS = 0.01
 
@@ -90,6 +102,16 @@ def families_from(request: Request, info: ProbeInfo) -> tuple[FamilyId, ...]:
     return FAMILY_IDS[FAMILY_IDS.index(first) :]
 
 
+def only_chunks(changes: tuple[str, ...], before: tuple[str, ...]) -> bool:
+    """Tells whether changes add nothing to those before but a chunked loss, which saves no more than the logits."""
+    return set(changes) - set(before) == {"chunked"} and set(before) < set(changes)
+
+
+def logits_bytes(info: ProbeInfo) -> int:
+    """Returns the most that the logits of one sample take, with all that is computed from them."""
+    return BYTES_OF_LOGIT * info.vocabulary * info.sample_sizes.get("tokens", 0)
+
+
 def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
     for wanted in ladder:
@@ -97,7 +119,9 @@ def _applied(ladder: Iterable[tuple[str, ...]], request: Request, facts: Facts) 
             change for name in dict.fromkeys((*FREE, *wanted)) for change in (HALVES if name == "half" else (name,))
         ]
         changes = tuple(change for change in named if CHANGES[change].to(request, facts) is not None)
-        if changes:
+        # What is meant for half weights is of no use without them, as on a GPU that knows no bf16.
+        is_meant = BF16_WEIGHTS not in wanted or BF16_WEIGHTS in changes or request.recipe.trains_half_weights
+        if changes and is_meant and not set(changes) >= OFFLOADING:
             found[changes] = None
     return list(found)
 

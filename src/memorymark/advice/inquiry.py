@@ -40,6 +40,11 @@ class Inquiry:
         self.faults: list[Fault] = []
         self._site, self._kept = site, KeptWorkers(site.workers)
 
+    @property
+    def safe_bytes(self) -> float:
+        """The GPU's memory without the margin."""
+        return (1 - self.question.margin) * self.info.capacity_bytes
+
     def request_of(self, option: TrainingOption) -> Request:
         """Returns today's request with the recipe and sample length of an option."""
         return replace(self.today, recipe=option.recipe, seq_len=option.seq_len or self.today.seq_len)

@@ -8,11 +8,14 @@ from math import inf
 from memorymark.advice.inquiry import Inquiry
 from memorymark.catalog.tasks import LARGEST_SAMPLE
 from memorymark.errors import CannotPredictError, UsageError, WorkerError
+from memorymark.largest_batch import MAX_BATCH
 from memorymark.probe.base import Probe
 from memorymark.question.request import Request
 
 # Each length takes a trace.
 MOST_LENGTHS = 4
+# Batches are simulated, which takes a fraction of a second each.
+MOST_BATCHES = 3
 SHORTEST_TOKENS = 64
 # Lengths are multiples of this; long ones are rounded more coarsely, to a 32nd of their size or more.
 MULTIPLE, PARTS = 64, 5
@@ -24,13 +27,14 @@ def longest_that_fits(inquiry: Inquiry, request: Request, tokens: int) -> int | 
     ``tokens`` is the length of the request's samples. Memory grows with the length, in proportion or faster, so a few
     trials come close to the limit. The length returned was tried.
     """
-    safe_bytes, limit = (1 - inquiry.question.margin) * inquiry.info.capacity_bytes, LARGEST_SAMPLE["tokens"]
+    safe_bytes, limit = inquiry.safe_bytes, LARGEST_SAMPLE["tokens"]
     with inquiry.opened(inquiry.screened(request)) as probe:
         if probe.info.source != "predicted":
             return None
-        needed = {tokens: _needed(probe, 1)}
-        more = _needed(probe, 2) - needed[tokens]  # a second sample takes about what twice the length does
-    guess = _where(safe_bytes, tokens, needed[tokens], more / tokens)
+        samples = _of_batches(probe, safe_bytes)
+    # A batch takes about what one sample does that is as long as all of its samples.
+    guess = rounded(_next(safe_bytes, {tokens * size: most for size, most in samples.items()}))
+    needed = {tokens: samples[1]}
     for _ in range(MOST_LENGTHS):
         guess = min(guess, limit)
         if guess in needed or guess < SHORTEST_TOKENS:
@@ -43,7 +47,7 @@ def longest_that_fits(inquiry: Inquiry, request: Request, tokens: int) -> int | 
             continue
         except (CannotPredictError, WorkerError):
             break
-        guess = _next(safe_bytes, needed)
+        guess = rounded(_next(safe_bytes, needed))
     return max((tokens for tokens, most in needed.items() if most <= safe_bytes), default=None)
 
 
@@ -53,16 +57,23 @@ def rounded(tokens: int) -> int:
     return tokens // multiple * multiple
 
 
+def _of_batches(probe: Probe, safe_bytes: float) -> dict[int, float]:
+    """Returns what a few batches need, among them those that need about ``safe_bytes``; takes no trace."""
+    needed = {size: _needed(probe, size) for size in (1, 2)}
+    for _ in range(MOST_BATCHES):
+        size = _next(safe_bytes, needed)
+        if size in needed or not 1 <= size <= MAX_BATCH:
+            break
+        needed[size] = _needed(probe, size)
+    return needed
+
+
 def _next(safe_bytes: float, needed: dict[int, float]) -> int:
-    """Guesses the next length from the two whose needs are closest to the memory available."""
+    """Returns the size that should need ``safe_bytes``, from the two that need about as much; 0 if none does."""
     nearest = sorted(needed.items(), key=lambda one: abs(one[1] - safe_bytes))[:2]
     (low, least), (high, most) = sorted(nearest)
-    return _where(safe_bytes, low, least, (most - least) / (high - low))
-
-
-def _where(safe_bytes: float, tokens: int, needed: float, each: float) -> int:
-    """Returns the length that needs ``safe_bytes``, if ``tokens`` need ``needed`` and each further token ``each``."""
-    return rounded(int(tokens + (safe_bytes - needed) / each)) if 0 < each < inf else 0
+    each = (most - least) / (high - low)
+    return int(low + (safe_bytes - least) / each) if 0 < each < inf else 0
 
 
 def _needed(probe: Probe, batch_size: int) -> float:

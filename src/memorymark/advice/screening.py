@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from memorymark.advice.fitting import LAST_RESORTS, facts_of, fitting_changes
 from memorymark.advice.inquiry import Inquiry, named, speed
@@ -21,12 +22,14 @@ from memorymark.errors import (
 from memorymark.events import ignore
 from memorymark.probe.base import Probe
 from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, Facts, apply_all
+from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
 from memorymark.results.option import TrainingOption
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_rate
 
+Found = TypeVar("Found")
 # Tried in this order; a change that gains stays in the recipe, and the next is tried on top of it.
 FASTER = (
     ("drop_outputs",),
@@ -42,7 +45,7 @@ GAINS, LOSES_NOTHING = 1.02, 0.995
 # Keeping the effective batch may cost this much of the best speed.
 KEEPS_BATCH = 0.97
 SHORTEST_TOKENS = 64
-# If this many sets of changes are predicted to fit, quantized weights are not tried: each set takes two traces.
+# If this many sets of changes are predicted to fit, the last resorts are not tried: each set takes two traces.
 ENOUGH = 3
 
 
@@ -50,6 +53,7 @@ class Screening:
     """Looks for recipes that are faster than today's, or that fit if today's does not.
 
     ``start`` is today's recipe at its best batch, ``None`` if it does not fit; ``facts`` say which changes apply.
+    ``missing_bytes`` are what changes that do not fit lack at batch 1, where that is known.
     """
 
     facts: Facts
@@ -59,6 +63,7 @@ class Screening:
         question = inquiry.question
         self._effective_batch = question.current_batch_size * question.request.recipe.accumulation_steps
         self.start: TrainingOption | None = None
+        self.missing_bytes: dict[tuple[str, ...], int] = {}
         self._fits_today = True
 
     def options(self) -> tuple[Trial | None, list[TrainingOption]]:
@@ -127,9 +132,9 @@ class Screening:
         return apply_all(self._today, changes, self.facts)
 
     def is_roomy(self, changes: tuple[str, ...]) -> bool:
-        """Tells whether at least weights, gradients and optimizer state fit."""
+        """Tells whether at least weights, gradients and optimizer state leave the margin free."""
         request = self.changed(changes)
-        return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.info.capacity_bytes
+        return request is not None and least_bytes(request, self._inquiry.info) <= self._inquiry.safe_bytes
 
     def _shorter(self, changes: tuple[str, ...]) -> Iterator[TrainingOption]:
         """Yields the option with the longest samples that fit with these changes."""
@@ -141,8 +146,13 @@ class Screening:
                 return
             tokens //= 2
 
-    def option(self, changes: tuple[str, ...], seq_len: int | None = None) -> TrainingOption | None:
-        """Returns the option that some changes lead to; returns ``None`` and records why if they do not help."""
+    def option(
+        self, changes: tuple[str, ...], seq_len: int | None = None, *, accumulates: bool = True
+    ) -> TrainingOption | None:
+        """Returns the option that some changes lead to; returns ``None`` and records why if they do not help.
+
+        Unless it ``accumulates``, its batch may be smaller than today's; ``accumulated`` makes up for that.
+        """
         request = self.changed(tuple(change for change in changes if change != "shorter"))
         if request is None:
             return None
@@ -153,25 +163,37 @@ class Screening:
         if must_run and importlib.util.find_spec("bitsandbytes") is None:
             self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
             return None
+        asked = replace(request, seq_len=seq_len) if seq_len else request
+        found = self._refusing(changes, lambda: self._try(changes, asked, accumulates=accumulates))
+        return found[1] if found else None
+
+    def accumulated(self, option: TrainingOption) -> TrainingOption | None:
+        """Returns the option with today's effective batch, if that is larger than its batch; ``None`` as ``option``."""
+        if not self._splits(option.recipe, option.batch_size):
+            return option
+        request = self._inquiry.request_of(option)
+        found = self._refusing(option.changes, lambda: self._in_many_batches(option.changes, request))
+        if found is not None:
+            self._tell(found)
+        return replace(found, slower=option.slower) if found is not None else None
+
+    def _refusing(self, changes: tuple[str, ...], look: Callable[[], Found | None]) -> Found | None:
+        """Returns what is found; returns ``None`` and records why if the changes cannot be made."""
         try:
-            asked = replace(request, seq_len=seq_len) if seq_len else request
-            found = self._inquiry.retried(lambda: self._try(changes, asked))
+            return self._inquiry.retried(look)
         except WorkerLostError as error:
             self._inquiry.miss(changes, error)
-            return None
         except (UsageError, CannotPredictError, WorkerError) as error:
             self._inquiry.refuse(changes, error.reason)
-            return None
         except MemoryMarkError:
             raise
         except Exception as error:  # a crash that a worker would have caught
             said = str(error).strip().partition("\n")[0]
             self._inquiry.refuse(changes, f"crashes with {type(error).__name__}: {said}")
-            return None
-        return found[1] if found else None
+        return None
 
     def _try(
-        self, changes: tuple[str, ...], request: Request | None = None
+        self, changes: tuple[str, ...], request: Request | None = None, *, accumulates: bool = True
     ) -> tuple[Trial | None, TrainingOption] | None:
         """Returns a trial at today's batch, if that fits, and the option at its best batch; ``None`` if none fits."""
         request = request or self._today
@@ -182,8 +204,7 @@ class Screening:
             if found is None or (changes and not self._keeps_margin(changes, found)):
                 return None
             now = found.current
-            accumulates = not request.recipe.optimizer_in_backward
-            splits = accumulates and _best(found).batch_size < self._effective_batch
+            splits = accumulates and self._splits(request.recipe, _best(found).batch_size)
             option = None if splits else self._in_one_batch(changes, request, found, probe)
         if splits:
             option = self._in_many_batches(changes, request)
@@ -191,18 +212,24 @@ class Screening:
             return None
         if not changes and self._inquiry.question.request.recipe.accumulation_steps > 1:
             now = self._at(self._inquiry.question.request, self._inquiry.question.current_batch_size)
-        self._inquiry.tell(
-            "advise",
-            f"{option.title}: {format_rate(option.trial.rate)} {option.trial.rate_unit}, {option.source}",
-        )
+        self._tell(option)
         return now if now and now.fits else None, option
+
+    def _splits(self, recipe: Recipe, batch_size: int) -> bool:
+        """Tells whether today's effective batch takes several batches of this size."""
+        return recipe.can_accumulate and batch_size < self._effective_batch
+
+    def _tell(self, option: TrainingOption) -> None:
+        rate = f"{format_rate(option.trial.rate)} {option.trial.rate_unit}"
+        self._inquiry.tell("advise", f"{option.title}: {rate}, {option.source}")
 
     def _analyzed(self, changes: tuple[str, ...], request: Request, probe: Probe) -> Analysis | None:
         """Analyzes a request; returns ``None`` and records why if it does not fit."""
         question = replace(self._inquiry.question, request=request, advise=False)
         try:
             return analyze_with(question, probe, ignore, time.perf_counter())
-        except DoesNotFitError:
+        except DoesNotFitError as error:
+            self.missing_bytes[changes] = error.shortfall_bytes or 0
             cut = f" with {request.seq_len} tokens" if "shorter" in changes else ""
             self._inquiry.refuse(changes, self._why_not(request, cut), does_not_fit=True)
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -18,7 +18,7 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe.base import OpenProbe, Probe
-from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, Facts, apply_all, level_of
+from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, OFFLOADING, Facts, apply_all, level_of
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -38,6 +38,7 @@ OPTIONS = (
     "optimizer_variant",
     "optimizer_in_backward",
     "gradient_checkpointing",
+    "offload",
     "keep_outputs",
     "tf32",
     "lora",
@@ -61,6 +62,17 @@ def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: On
         return None
 
 
+@dataclass(frozen=True)
+class _Largest:
+    """The largest batch, what the GPU then holds of its total and the host, and whether some batch keeps the margin."""
+
+    batch_size: int
+    device_bytes: int
+    total_bytes: int
+    host_bytes: int
+    keeps_margin: bool
+
+
 class _Suggesting:
     """One search, with a bounded number of traces."""
 
@@ -78,6 +90,7 @@ class _Suggesting:
             self._know(error.info)
         self._already = _trace_key(self._today, gpu)
         self._traced: set[tuple[Any, ...]] = set()
+        self._checked_here: dict[tuple[str, ...], Suggestion | None] = {}
 
     def found(self) -> list[Suggestion]:
         """Returns everything found to fit, best first."""
@@ -85,23 +98,26 @@ class _Suggesting:
         if self._question.all_gpus:
             return _known(self._least_change())
         elsewhere = self._smallest_gpu(())
-        here = self._least_change() if not self._question.advise else None  # advice has tried them all
+        is_advice = self._question.advise  # it has tried all changes
+        here = self._least_change() if not is_advice else None
+        tight = self._least_tight(here) if not is_advice else None
         if here is not None or (elsewhere is not None and elsewhere.without_cap and "gpu" not in elsewhere.change):
-            return _known(here, elsewhere)
+            return _known(here, tight, elsewhere)
         both = self._both(elsewhere)
-        return _known(elsewhere, both)
+        return _known(elsewhere, both, tight)
 
     def _both(self, elsewhere: Suggestion | None) -> Suggestion | None:
         """Returns the largest change on the smallest GPU, if that GPU is smaller than the one for today's recipe.
 
-        Considers GPUs from Ampere on, which support bf16.
+        Considers GPUs from Ampere on, which support bf16. A GPU that needs nothing from the host is the better advice.
         """
         if self._facts is None:
             return None
         below = elsewhere.total_bytes if elsewhere else inf
         self._facts = replace(self._facts, capability=max(self._facts.capability or AMPERE, AMPERE))
         for step in reversed(self._steps(inf)):
-            found = self._smallest_gpu(step[-1], below_bytes=below)
+            largest = next((changes for changes in reversed(step) if OFFLOADING.isdisjoint(changes)), step[-1])
+            found = self._smallest_gpu(largest, below_bytes=below)
             if found is not None or self._is_spent:
                 return found
         return None
@@ -142,8 +158,28 @@ class _Suggesting:
                 best, high = less, middle
         return best, high
 
+    def _least_tight(self, roomy: Suggestion | None) -> Suggestion | None:
+        """Returns the smallest change with which it trains at all, if that is smaller than the one with the margin."""
+        ladder = list(dict.fromkeys(changes for step in self._steps(self._capacity_bytes) for changes in step))
+        known = [changes for changes in ladder if self._checked_here.get(changes) is not None]
+        if not known:
+            return None
+        low, high = 0, ladder.index(known[0])
+        while low < high and not self._is_spent:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._trains_here(ladder[middle]) is not None else (middle + 1, high)
+        least = next(one for changes in ladder if (one := self._checked_here.get(changes)) is not None)
+        return least if least is not roomy and least.missed_margin is not None else None
+
     def _here(self, changes: tuple[str, ...]) -> Suggestion | None:
-        return self._check(changes, [self._gpu], names_gpu=False)
+        found = self._trains_here(changes)
+        return found if found is not None and found.missed_margin is None else None
+
+    def _trains_here(self, changes: tuple[str, ...]) -> Suggestion | None:
+        """Returns a suggestion for these changes on today's GPU, whether or not they keep the margin."""
+        if changes not in self._checked_here:
+            self._checked_here[changes] = self._check(changes, [self._gpu], names_gpu=False)
+        return self._checked_here[changes]
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
         """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first."""
@@ -188,7 +224,10 @@ class _Suggesting:
         return len(self._traced) >= MOST_TRACES
 
     def _check(self, changes: tuple[str, ...], gpus: Iterable[GpuEntry], *, names_gpu: bool) -> Suggestion | None:
-        """Returns a suggestion for the first of the GPUs that the training fits with these changes."""
+        """Returns a suggestion for the first of the GPUs that the training fits with these changes.
+
+        A GPU that is named must keep the margin, because the next has more memory.
+        """
         request = self._changed(changes)
         if request is None:
             return None
@@ -199,8 +238,8 @@ class _Suggesting:
             with closing(self._predicted_on(gpus, request, title)) as places:
                 for gpu, probe in places:
                     found = self._largest(probe)
-                    if found is not None:
-                        return self._suggestion(request, title, gpu if names_gpu else None, *found)
+                    if found is not None and (found.keeps_margin or not names_gpu):
+                        return self._suggestion(request, title, gpu if names_gpu else None, found)
         except (StoppedError, WorkerLostError):
             raise
         except MemoryMarkError:
@@ -239,21 +278,19 @@ class _Suggesting:
         if self._question.request.recipe.compile:  # a chunked loss runs outside the compiled model
             self._facts = replace(self._facts, large_logits=False)
 
-    def _largest(self, probe: Probe) -> tuple[int, int, int] | None:
-        """Returns the largest batch, the bytes it holds and the GPU's total; ``None`` if no batch keeps the margin."""
+    def _largest(self, probe: Probe) -> _Largest | None:
+        """Returns the largest batch; ``None`` if none trains."""
         found = search_with(probe, self._question.max_batch or NO_LIMIT, TrialLog(ignore))
+        if found.maximum == 0:
+            return None
         safe_bytes = (1 - self._question.margin) * probe.info.capacity_bytes
         fitting = [trial for trial in found.trials if trial.fits]
-        if found.maximum == 0 or not any(
-            trial.peak_reserved_bytes <= safe_bytes for trial in (*fitting, probe.try_from_start(1))
-        ):
-            return None
+        keeps = any(trial.peak_reserved_bytes <= safe_bytes for trial in (*fitting, probe.try_from_start(1)))
         at_maximum = next(trial for trial in reversed(fitting) if trial.batch_size == found.maximum)
-        return found.maximum, at_maximum.device_bytes, probe.info.total_bytes
+        held_bytes = (at_maximum.device_bytes, probe.info.total_bytes, at_maximum.peak_host_bytes)
+        return _Largest(found.maximum, *held_bytes, keeps)
 
-    def _suggestion(
-        self, request: Request, title: str, gpu: GpuEntry | None, maximum: int, device_bytes: int, total_bytes: int
-    ) -> Suggestion:
+    def _suggestion(self, request: Request, title: str, gpu: GpuEntry | None, found: _Largest) -> Suggestion:
         asked = self._question.request
         then, now = request.recipe.to_dict(), asked.recipe.to_dict()
         change: dict[str, Any] = {name: then[name] for name in OPTIONS if then[name] != now[name]}
@@ -270,9 +307,11 @@ class _Suggesting:
             recipe=title,
             gpu_name=gpu.name if gpu is not None and is_other else "",
             without_cap=without_cap,
-            max_batch_size=maximum,
-            device_bytes=device_bytes,
-            total_bytes=total_bytes,
+            max_batch_size=found.batch_size,
+            device_bytes=found.device_bytes,
+            total_bytes=found.total_bytes,
+            host_bytes=found.host_bytes,
+            missed_margin=None if found.keeps_margin else self._question.margin,
         )
 
 

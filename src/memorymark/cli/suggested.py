@@ -57,7 +57,9 @@ def changed_command(program: Any, arguments: Sequence[str], change: dict[str, An
 
 
 def _reach(suggestion: Proposal) -> str:
-    return f"# up to batch {suggestion.max_batch_size}, predicted" if isinstance(suggestion, Suggestion) else ""
+    if not isinstance(suggestion, Suggestion):
+        return ""
+    return ", ".join(filter(None, (f"# up to batch {suggestion.max_batch_size}, predicted", suggestion.conditions)))
 
 
 def _command(program: Any, arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str], Any]:

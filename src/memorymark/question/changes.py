@@ -12,6 +12,8 @@ from memorymark.question.request import Request
 
 # Changes that run only where bitsandbytes is installed.
 NEED_BITSANDBYTES = frozenset({"adamw8bit", "paged_adamw8bit", "int8", "nf4"})
+# Changes that take up the host's memory instead of the GPU's; a recipe has one of them at most.
+OFFLOADING = frozenset({"offload_activations", "offload_optimizer"})
 # The first compute capability with TF32 and bf16.
 AMPERE = (8, 0)
 
@@ -20,11 +22,11 @@ AMPERE = (8, 0)
 class Facts:
     """What decides which changes apply.
 
-    ``capability`` is the GPU's compute capability, ``None`` on other devices. ``tokens`` is the length of a text
-    sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer, so the recipe's is not
-    used. ``language_model`` says that a model that writes text is fine-tuned, ``large_logits`` that its loss can be
-    computed in chunks and that its logits are large enough for that to matter. ``packed`` says that samples are packed
-    into rows.
+    ``capability`` is the GPU's compute capability, ``None`` on other devices, which share the host's memory. ``tokens``
+    is the length of a text sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer,
+    so the recipe's is not used. ``language_model`` says that a model that writes text is fine-tuned, ``large_logits``
+    that its loss can be computed in chunks and that its logits are large enough for that to matter. ``packed`` says
+    that samples are packed into rows.
     """
 
     capability: tuple[int, int] | None
@@ -127,6 +129,21 @@ def _in_backward(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
     saves = recipe.optimizer != "none" and not (recipe.lora or recipe.optimizer_in_backward or facts.own_optimizer)
     allowed = recipe.accumulation_steps == 1 and recipe.precision != "fp16"
     return {"optimizer_in_backward": True} if saves and allowed else None
+
+
+def _offload_activations(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    is_new = recipe.offload == "none" and not recipe.compile
+    return {"offload": "activations"} if is_new and facts.capability is not None else None
+
+
+def _offload_optimizer(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
+    """Only where all weights are trained: the state of adapters is small."""
+    saves = recipe.optimizer in FUSED_OPTIMIZERS and not (recipe.lora or facts.own_optimizer)
+    allowed = recipe.accumulation_steps == 1 and recipe.precision != "fp16" and not recipe.optimizer_in_backward
+    is_new = recipe.offload == "none" and not recipe.compile and facts.capability is not None
+    if not (saves and allowed and is_new):
+        return None
+    return {"offload": "optimizer", "fused": False, "optimizer_variant": "auto"}
 
 
 def _bf16_weights(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -246,6 +263,23 @@ CHANGES: dict[str, Change] = {
             "clipped by their norm.",
             1,
             _in_backward,
+        ),
+        Change(
+            "offload_activations",
+            "offloaded activations",
+            "What the backward pass needs waits in the host's memory, most of it pinned: steps are slower where "
+            "copying takes longer than computing.",
+            1,
+            _offload_activations,
+        ),
+        Change(
+            "offload_optimizer",
+            "offloaded optimizer",
+            "Weights are updated in the host's memory, where the optimizer's state is: gradients and weights are "
+            "copied in every step, and gradients can neither be accumulated nor clipped by their norm. The code needs "
+            "torchao.",
+            1,
+            _offload_optimizer,
         ),
         Change(
             "adamw8bit",

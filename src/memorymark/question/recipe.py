@@ -263,6 +263,11 @@ class Recipe:
             return self.weights
         return self.precision if self.lora and self.half_precision and built not in QUANTIZED else built
 
+    @property
+    def can_accumulate(self) -> bool:
+        """Whether gradients last until the end of the backward pass, so that they can be summed up over batches."""
+        return not self.optimizer_in_backward and self.offload != "optimizer"
+
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
         weight = WEIGHT_BYTES[self.kept_weights("fp32")]

@@ -14,7 +14,15 @@ from rich.text import Text
 
 from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.rates import rate, run_words, unit_of
-from memorymark.render.words import SYNTHETIC, about_memory, described, heading, prediction_notes, usage_in_words
+from memorymark.render.words import (
+    SYNTHETIC,
+    about_memory,
+    described,
+    heading,
+    offload_time_notes,
+    prediction_notes,
+    usage_in_words,
+)
 from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.code import Library
 from memorymark.results.option import TrainingOption
@@ -93,7 +101,9 @@ def advice_notes(result: Advice) -> list[str]:
         notes.append("Predicted gains assume no torch.compile, neither today nor after the change.")
     if result.price is not None and result.best is not None and result.fits_today:
         notes.append(f"Savings are {usage_in_words(result.price, result.usage)}.")
-    return [*notes, *prediction_notes(result.info)]
+    shown = [*result.options, *(family.option for family in result.families if family.option is not None)]
+    timed = offload_time_notes(result.info, *(option.recipe for option in shown))
+    return [*notes, *timed, *prediction_notes(result.info)]
 
 
 def _options(result: Advice, *, with_price: bool) -> Padding:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from memorymark.question.changes import CHANGES
 from memorymark.results.family import Family
-from memorymark.results.option import NOTICED
+from memorymark.results.option import NOTICED, TrainingOption
+from memorymark.units import format_bytes
 
 WAYS = "Ways to fine-tune it on this GPU"
 
@@ -32,19 +33,20 @@ def batch(family: Family) -> str:
 
 
 def costs_of_families(families: Iterable[Family]) -> list[tuple[str, str]]:
-    """Returns what each change costs, by its title, and how much slower it makes steps of which family."""
+    """Returns what each change costs, by its title, and what that is in each family, where it is known."""
     options = [(family.title, family.option) for family in families if family.option is not None]
     changes = dict.fromkeys(change for _, option in options for change in option.changes if change != "batch")
     return [
-        (CHANGES[one].title, f"{CHANGES[one].cost}{_here({way: option.slower.get(one) for way, option in options})}")
+        (CHANGES[one].title, f"{CHANGES[one].cost}{_here(one, [way for way in options if one in way[1].changes])}")
         for one in changes
     ]
 
 
-def _here(slower: dict[str, float | None]) -> str:
-    known = [
-        f"{way} {100 * abs(part):.0f} % {'slower' if part > 0 else 'faster'}"
-        for way, part in slower.items()
-        if part is not None and abs(part) >= NOTICED
-    ]
+def _here(change: str, options: list[tuple[str, TrainingOption]]) -> str:
+    known = []
+    for title, option in options:
+        slower, taken = option.slower.get(change, 0.0), option.host_bytes_of(change)
+        parts = [f"{100 * abs(slower):.0f} % {'slower' if slower > 0 else 'faster'}"] if abs(slower) >= NOTICED else []
+        parts += [f"{format_bytes(taken)} of the host's memory"] if taken else []
+        known += [f"{title} {' and '.join(parts)}"] if parts else []
     return f" Here: {', '.join(known)}." if known else ""

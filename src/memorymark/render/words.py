@@ -327,16 +327,21 @@ def offload_notes(info: ProbeInfo, recipe: Recipe, *trials: Trial | None) -> lis
         return []
     taken = ", ".join(f"{format_bytes(size)} at batch {batch_size}" for batch_size, size in sorted(sizes.items()))
     take = "activations take" if recipe.offload == "activations" else "optimizer takes"
-    said = [f"The offloaded {take} up the host's memory, most of it pinned: {taken}."]
-    gpu = info.gpu
-    if info.source == "predicted" and gpu is not None:
-        rate = gpu.host_link_bytes_per_second / GIGA
-        updates = ", and that updates there are bound by its memory" if recipe.offload == "optimizer" else ""
-        said.append(
-            f"No GPU has confirmed the time of offloading: it assumes {rate:g} GB/s between the {gpu.name} and its "
-            f"host{updates}."
-        )
-    return said
+    said = f"The offloaded {take} up the host's memory, most of it pinned: {taken}."
+    return [said, *offload_time_notes(info, recipe)]
+
+
+def offload_time_notes(info: ProbeInfo, *recipes: Recipe) -> list[str]:
+    """Says what predicted times of recipes that offload assume of the host."""
+    offloaded, gpu = {recipe.offload for recipe in recipes} - {"none"}, info.gpu
+    if not offloaded or info.source != "predicted" or gpu is None:
+        return []
+    rate = gpu.host_link_bytes_per_second / GIGA
+    updates = ", and that updates there are bound by its memory" if "optimizer" in offloaded else ""
+    return [
+        f"No GPU has confirmed the time of offloading: it assumes {rate:g} GB/s between the {gpu.name} and its "
+        f"host{updates}."
+    ]
 
 
 def _expert_notes(info: ProbeInfo, recipe: Recipe) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from memorymark.documents import ADDED_LATER, Document, Record, in_document
-from memorymark.question.changes import CHANGES
+from memorymark.question.changes import CHANGES, OFFLOADING
 from memorymark.question.recipe import Recipe
 from memorymark.results.timed import Timed
 from memorymark.results.trial import Source, Trial
-from memorymark.units import gib
+from memorymark.units import format_bytes, gib
 
 # A smaller difference of two predicted times says nothing.
 NOTICED = 0.01
@@ -25,6 +25,8 @@ class ChangeCost(Document):
     """What it costs."""
     slower: float | None = field(default=None, metadata=ADDED_LATER)
     """The part of a step's time that it adds here; null if unknown."""
+    host_bytes: int | None = field(default=None, metadata=ADDED_LATER)
+    """What it takes of the host's memory; null if it takes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,18 +113,22 @@ class TrainingOption(Timed, Record):
 
     def _cost(self, change: str) -> str:
         """Returns what a change costs, in general and here."""
-        slower = self.slower.get(change)
-        if slower is None or abs(slower) < NOTICED:
-            return CHANGES[change].cost
-        how = "slower" if slower > 0 else "faster"
-        return f"{CHANGES[change].cost} Here it makes steps {100 * abs(slower):.0f} % {how}."
+        slower, taken = self.slower.get(change, 0.0), self.host_bytes_of(change)
+        here = [f"takes {format_bytes(taken)} of the host's memory"] if taken else []
+        if abs(slower) >= NOTICED:
+            here.append(f"makes steps {100 * abs(slower):.0f} % {'slower' if slower > 0 else 'faster'}")
+        return f"{CHANGES[change].cost} Here it {' and '.join(here)}." if here else CHANGES[change].cost
+
+    def host_bytes_of(self, change: str) -> int | None:
+        """Returns what a change takes of the host's memory; ``None`` if it takes none."""
+        return self.trial.peak_host_bytes if change in OFFLOADING else None
 
     @property
     @in_document(name="costs")
     def change_costs(self) -> list[ChangeCost]:
         """What each change costs."""
         return [
-            ChangeCost(title, cost, self.slower.get(change))
+            ChangeCost(title, cost, self.slower.get(change), self.host_bytes_of(change))
             for change, (title, cost) in zip(self.changes, self.costs, strict=True)
         ]
 

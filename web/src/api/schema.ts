@@ -453,6 +453,18 @@ export interface components {
              * @description The GPU's memory.
              */
             total_bytes: number;
+            /**
+             * Host Bytes
+             * @description What the largest batch takes of the host's memory; 0 if nothing is offloaded.
+             * @default 0
+             */
+            host_bytes: number;
+            /**
+             * Missed Margin
+             * @description The fraction of the GPU's memory that no batch leaves free; null if one does.
+             * @default null
+             */
+            missed_margin: number | null;
         };
         /**
          * Health
@@ -2913,6 +2925,12 @@ export interface components {
              * @default null
              */
             slower: number | null;
+            /**
+             * Host Bytes
+             * @description What it takes of the host's memory; null if it takes none.
+             * @default null
+             */
+            host_bytes: number | null;
         };
         /**
          * Fault

@@ -33,7 +33,7 @@ export type Values = Record<string, unknown>;
 
 /** A change to a question that may help; one that was checked also gives its largest batch. */
 export type Suggestion = { label: string; change: Values } & Partial<
-  Pick<Schemas["Suggestion"], "max_batch_size" | "device_bytes" | "total_bytes">
+  Pick<Schemas["Suggestion"], "max_batch_size" | "device_bytes" | "total_bytes" | "host_bytes" | "missed_margin">
 >;
 
 /** An error as data: the option it is about, and what may be asked instead. */

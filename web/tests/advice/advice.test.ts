@@ -28,7 +28,7 @@ describe("an option in words", () => {
   it("names what changes, and its batch apart from that", () => {
     expect(changeWords(best)).toBe("bf16 autocast, fused optimizer");
     expect(changeWords(onlyBatch!)).toBe("another batch size");
-    expect(changeWords({ ...best, seq_len: 64, costs: [{ change: "shorter samples", cost: "", slower: null }] })).toBe(
+    expect(changeWords({ ...best, seq_len: 64, costs: [{ change: "shorter samples", cost: "", slower: null, host_bytes: null }] })).toBe(
       "shorter samples of 64 tokens",
     );
     expect(batchWords(best.batch_size, best)).toBe("316");

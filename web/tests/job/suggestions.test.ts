@@ -8,6 +8,12 @@ describe("what to try instead", () => {
   it("says how far it carries, of what was checked", () => {
     const checked = { max_batch_size: 1200, device_bytes: 20 * 2 ** 30, total_bytes: 22.06 * 2 ** 30 };
     expect(reachWords({ label: "", change: {}, ...checked })).toBe("Up to batch 1,200, which takes 20.0 GiB of 22.1 GiB");
+    expect(reachWords({ label: "", change: {}, ...checked, host_bytes: 6 * 2 ** 30 })).toBe(
+      "Up to batch 1,200, which takes 20.0 GiB of 22.1 GiB and 6.0 GiB of the host's memory",
+    );
+    expect(reachWords({ label: "", change: {}, ...checked, missed_margin: 0.05 })).toBe(
+      "Up to batch 1,200, which takes 20.0 GiB of 22.1 GiB; less than the margin of 5 % stays free",
+    );
     expect(reachWords({ label: "no revision", change: { revision: null } })).toBeNull();
   });
 
