@@ -80,6 +80,7 @@ class Run:
     era: Era
     adapters: Adapters = Adapters()
     weights: Literal["bf16", "nf4", "nf4-dq"] = "bf16"
+    first_longest: bool = False
 
     def workload(self) -> Workload:
         """The model, its batches and its loss."""
@@ -88,8 +89,11 @@ class Run:
             words = torch.randint(0, self.shape.words, (size, self.tokens), device=device)
             return {"words": words, "targets": words.clone()}
 
-        def loss(model: nn.Module, given: dict[str, Tensor]) -> Tensor:
-            return cross_entropy(model(given["words"]), given["targets"][..., 1:], self.era)
+        def loss(model: Any, given: dict[str, Tensor]) -> Tensor:
+            found = cross_entropy(model(given["words"]), given["targets"][..., 1:], self.era)
+            if not self.first_longest:  # a variable of the loop, whose graph lasts until the next is computed
+                model.last_loss = [found]
+            return found
 
         return Workload(build=self.build, batch=batch, loss=loss, name="litgpt's model")
 
@@ -102,7 +106,7 @@ class Run:
         if self.weights != "bf16":
             for name, layer in list(model.named_modules()):
                 if type(layer) is nn.Linear:
-                    model.set_submodule(name, Keeping4bit(layer, nested=self.weights == "nf4-dq"))
+                    model.set_submodule(name, Early4bit(layer, nested=self.weights == "nf4-dq"))
         # Made last: they are in 32 bits whatever the type of the weights, and so is what they are multiplied with.
         sizes = self.tokens, int(self.shape.rotary * self.shape.head_size)
         for name in ("cos", "sin"):
@@ -127,7 +131,7 @@ def cross_entropy(logits: Tensor | list[Tensor], targets: Tensor, era: Era) -> T
 class _KeepInput(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, result: Tensor, given: Tensor) -> Tensor:
-        ctx.save_for_backward(given)
+        ctx.given = given  # not saved for the backward pass, which would let go of it: it stays as long as the loss
         return result.view_as(result)
 
     @staticmethod
@@ -135,17 +139,23 @@ class _KeepInput(torch.autograd.Function):
         return gradients[0], None
 
 
-class Keeping4bit(nn.Module):
-    """A 4-bit layer of bitsandbytes before 0.44, which keeps its input for the backward pass."""
+class Early4bit(StandInLinear4bit):
+    """A 4-bit layer of early versions of bitsandbytes: they keep its input, and unpack its weights in half first."""
 
     def __init__(self, layer: nn.Linear, *, nested: bool) -> None:
-        super().__init__()
-        self.layer = StandInLinear4bit(layer, (layer.out_features, layer.in_features), BF16, nested=nested)
+        super().__init__(layer, (layer.out_features, layer.in_features), BF16, nested=nested)
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiplies."""
-        y = self.layer(x)
+        y = super().forward(x)
         return _KeepInput.apply(y, x.detach()) if y.requires_grad else y
+
+    def dequantize(self) -> Tensor:
+        """Returns the weights in bf16."""
+        self.compute_dtype = torch.float16
+        half = super().dequantize()
+        self.compute_dtype = BF16
+        return half.to(BF16)
 
 
 class RMSNorm(nn.Module):

@@ -124,6 +124,7 @@ def litgpt(row: Row) -> Question | str:
         "2023-10" if first_longest else "2024-07" if later else "2024-04",
         Adapters(int(row["rank"]), frozenset(row["targets"].split()), dropout) if row["rank"] else Adapters(),
         row["weights"],  # type: ignore[arg-type]
+        first_longest,
     )
     batch = int(row["batch"])
     options = {
