@@ -14,10 +14,11 @@ from math import sqrt
 from typing import Any, Literal
 
 import torch
-from memorymark import Workload
-from memorymark.training.quantized_layers import StandInLinear4bit
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
+
+from memorymark import Workload
+from memorymark.training.quantized_layers import StandInLinear4bit
 
 # As of the commits 0cc02afa, 5895df10 and 00af8b0d.
 Era = Literal["2023-10", "2024-04", "2024-07"]
@@ -135,7 +136,7 @@ class _KeepInput(torch.autograd.Function):
         return result.view_as(result)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(_ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return gradients[0], None
 
 

@@ -10,7 +10,12 @@ other rows stay as they were.
 
 Models of transformers are predicted with the code that is installed. ``--then`` predicts the rows of transformers'
 pages once more, with the version that the environment has, such as the one they were measured with: MemoryMark
-supports none so old, but takes its models as any module.
+supports none so old, but takes its models as any module. Such a version can be put before the installed one:
+
+pip install --no-deps --target=OLD transformers==4.46.3 tokenizers==0.20.3 huggingface_hub==0.25.2
+PYTHONPATH=OLD python benchmarks/published.py --then=4.46.3
+
+if its check of its dependencies, which wants an older numpy too, is taken out of dependency_versions_check.py.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from typing import Any
 
 from cases import flags, rounded, save, table, versions
 from memorymark import Workload
-from memorymark.catalog import find_gpu, find_model
+from memorymark.catalog import find_model
 from memorymark.catalog.gpus import GpuEntry
 from memorymark.keywords import make_request
 from memorymark.prediction.tracing.fake_step import TracedStep, trace_training
@@ -43,6 +48,7 @@ MEASURES = {
     "NVML used at the end, MiB": lambda trial: trial.peak_reserved_bytes / MIB + CONTEXT_MIB,
 }
 OUT_OF_MEMORY = "OOM"
+IN_WORKLOAD = ("task", "seq_len", "attention", "loss")
 THEN_MODELS = {"masked-lm": "AutoModelForMaskedLM", "causal-lm": "AutoModelForCausalLM"}
 
 
@@ -74,25 +80,22 @@ def traced(question: Question, then: bool = False) -> tuple[Recipe, TracedStep]:
     if question.run is not None:
         workload, recipe = question.run.workload, _recipe(question.options)
     elif then:
-        own = {name: value for name, value in question.options.items() if name not in ("task", "seq_len", "attention", "loss")}
+        own = {
+            name: value
+            for name, value in question.options.items()
+            if name not in ("task", "seq_len", "attention", "loss")
+        }
         workload, recipe = (lambda: workload_then(question)), _recipe(own)
     else:
         from memorymark.models.workloads import workload_of
 
-        request = make_request(question.model, {**question.options, "gpu": _listed(question.gpu), "small": False})
+        # Which GPU it names does not matter for what is trained, and not all of these are in the catalog.
+        request = make_request(question.model, {**question.options, "gpu": "h200", "small": False})
         workload, recipe = (lambda: workload_of(request)), request.recipe
     key = question.traced_as
     if key not in _TRACES:
         _TRACES[key] = trace_training(workload(), recipe, question.gpu.capability)
     return recipe, _TRACES[key]
-
-
-def _listed(gpu: GpuEntry) -> str:
-    """A GPU of the catalog on which the same can be asked, for one that it does not have."""
-    try:
-        return find_gpu(gpu.id).id
-    except Exception:
-        return "a10g"
 
 
 def _recipe(options: dict[str, Any]) -> Recipe:

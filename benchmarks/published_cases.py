@@ -81,8 +81,8 @@ def gpu_of(row: Row) -> GpuEntry:
     return find_gpu(GPUS[name])
 
 
-# litgpt's tables. The first batch of the older one holds the longest sample; in the other batches of several lengths
-# are padded to their longest, of at most 512 tokens, and which comes together is not known.
+# litgpt's tables. In the older one the first batch holds the longest sample, and no later one is larger. In the other,
+# batches are padded to their longest sample, cut to 512 tokens; which samples meet is not known.
 
 LITGPT_MODELS = {
     "tiiuae/falcon-7b": "falcon-7b",
@@ -156,7 +156,7 @@ def model_docs(row: Row) -> Question | str:
     if row["table"] not in DOCS:
         return "images or videos; neither the model's head nor the loss is stated"
     copied = row["table"] == "opt" and row["attention"] == "sdpa" and row["tokens"] == "2048"
-    if copied and int(row["batch"]) >= 4:  # noqa: PLR2004
+    if copied and int(row["batch"]) >= 4:
         return "repeats the row with 1024 tokens, its time included"
     model, task = DOCS[row["table"]]
     options = {
@@ -221,9 +221,9 @@ def tables(row: Row) -> Question | str:
 
 def peft(row: Row) -> Question | str:
     """A run of peft's comparison of methods, whose lengths vary up to the given one."""
-    name = row["table"].rpartition("-")[2]
-    if row["method"] != "lora" or name in ("lorafa", "mica"):
-        return f"a method that MemoryMark does not have: {'LoRA-FA' if name == 'lorafa' else 'MiCA' if name == 'mica' else 'VeRA'}"
+    for name, method in {"vera": "VeRA", "lorafa": "LoRA-FA", "mica": "MiCA"}.items():
+        if name in row["table"]:
+            return f"a method that MemoryMark does not have: {method}"
     options = {
         "seq_len": int(row["tokens"]),
         "weights": row["weights"],

@@ -2,7 +2,7 @@
 
 python tools/generate_docs.py [--check]
 
-All come from what was recorded on a GPU, in tests/data.
+All come from what was recorded on a GPU or published by others, in tests/data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, changes, comparison, llm
+from pages import accuracy, changes, comparison, llm, published
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +29,11 @@ BLOCKS = {
     "accuracy-made-with": accuracy.made_with,
     "changes": changes.changes,
     "estimates": comparison.estimates,
+    "published-by-row": published.by_row,
+    "published-made-with": published.made_with,
+    "published-reasons": published.reasons,
+    "published-sources": published.sources,
+    "published-summary": published.summary,
     "peers-answers": comparison.answers,
     "peers-details": comparison.details,
     "peers-lead": comparison.lead,
