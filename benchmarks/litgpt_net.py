@@ -82,6 +82,7 @@ class Run:
     adapters: Adapters = Adapters()
     weights: Literal["bf16", "nf4", "nf4-dq"] = "bf16"
     first_longest: bool = False
+    batch: int = 1
 
     def workload(self) -> Workload:
         """The model, its batches and its loss."""
@@ -91,7 +92,9 @@ class Run:
             return {"words": words, "targets": words.clone()}
 
         def loss(model: Any, given: dict[str, Tensor]) -> Tensor:
-            found = cross_entropy(model(given["words"]), given["targets"][..., 1:], self.era)
+            # As many parts as 128 tokens make at the batch of the run, so that all batches go the same way.
+            count = self.batch * self.tokens // CHUNK
+            found = cross_entropy(model(given["words"]), given["targets"][..., 1:], self.era, count)
             if not self.first_longest:  # a variable of the loop, whose graph lasts until the next is computed
                 model.last_loss = [found]
             return found
@@ -115,16 +118,17 @@ class Run:
         return model
 
 
-def cross_entropy(logits: Tensor | list[Tensor], targets: Tensor, era: Era) -> Tensor:
-    """The loss in chunks of 128 tokens; of logits that are in chunks, one for each."""
+def cross_entropy(logits: Tensor | list[Tensor], targets: Tensor, era: Era, count: int) -> Tensor:
+    """The loss in so many parts; of logits that are in chunks, one for each."""
     if isinstance(logits, list):
         logits[-1] = logits[-1][..., :-1, :]
         parts, wanted = [one.reshape(-1, one.size(-1)) for one in logits], targets.split(CHUNK, dim=1)
         labels = [one.reshape(-1) for one in wanted]
     else:
         together = logits[..., :-1, :]
-        parts = list(together.reshape(-1, together.size(-1)).split(CHUNK))
-        labels = list(targets.reshape(-1).split(CHUNK))
+        size = -(-targets.numel() // count)
+        parts = list(together.reshape(-1, together.size(-1)).split(size))
+        labels = list(targets.reshape(-1).split(size))
     losses = torch.cat([F.cross_entropy(*pair, reduction="none") for pair in zip(parts, labels, strict=True)])
     return losses.mean() if era == "2023-10" else losses.sum() / (targets != -100).sum()
 

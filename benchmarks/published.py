@@ -181,17 +181,19 @@ def main() -> None:
     """Predicts the rows that are asked for, and prints them."""
     asked, found, lines = flags(), [], []
     words, header = asked.get("only", "").split(","), ["source", "table", "model", "batch", "tokens", "", "published"]
-    for row in rows():
-        name = f"{row['source']} {row['table']} {row['model']}"
-        if any(word in name for word in words) and (one := result(row, "then" in asked)):
-            found.append(one)
-            lines.append(line(row, one))
-            if "reason" not in one:
-                print(*lines[-1], flush=True)
+    try:
+        for row in rows():
+            name = f"{row['source']} {row['table']} {row['model']}"
+            if any(word in name for word in words) and (one := result(row, "then" in asked)):
+                found.append(one)
+                lines.append(line(row, one))
+                if "reason" not in one:
+                    print(*lines[-1], flush=True)
+    finally:  # the table takes long
+        if "record" in asked:
+            record(found)
     save("published", table([*header, "predicted", "off by"], lines))
     summarize(found)
-    if "record" in asked:
-        record(found)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 A row of tests/data/published_llm.csv is a question, or there is a reason why it is not one. A question's recipe is
 ``stated`` if its source, the pull request that added it or the code it names say the model with its head, batch,
-length, types, optimizer, method and targets, and the length of the largest batch is certain. The rule was set before any
-error was looked at, and holds for whole sources.
+length, types, optimizer, method and targets, and the length of the largest batch is certain. The rule was set before
+any error was looked at, and holds for whole sources.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def litgpt(row: Row) -> Question | str:
         Adapters(int(row["rank"]), frozenset(row["targets"].split()), dropout) if row["rank"] else Adapters(),
         row["weights"],  # type: ignore[arg-type]
         first_longest,
+        1 if row["method"] == "lora" else int(row["batch"]),
     )
     batch = int(row["batch"])
     options = {
