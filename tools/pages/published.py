@@ -52,7 +52,7 @@ def summary() -> str:
         lines.append([name, *_counts(mine)])
     lines.append(["all", *_counts([one for _, one in rows()])])
     header = ["source", "rows", "predicted", "explained", "stated", "median", "worst", "median, today's code"]
-    return table([*header, "not stated: median", "out of memory, as predicted"], lines)
+    return table([*header, "not stated: median, worst", "out of memory, as predicted"], lines)
 
 
 def _counts(found: list[Found]) -> list[object]:
@@ -66,7 +66,7 @@ def _counts(found: list[Found]) -> list[object]:
         percent(median(then)) if then else "",
         percent(then[-1]) if then else "",
         percent(median(today)) if today else "",
-        percent(median(others)) if others else "",
+        f"{percent(median(others))}, {percent(others[-1])}" if others else "",
         f"{sum(not one['fits'] for one in failed)} of {len(failed)}" if failed else "",
     ]
 
