@@ -2,7 +2,7 @@
 
 python tools/generate_docs.py [--check]
 
-All come from what was recorded on a GPU, in tests/data.
+All come from what was recorded on a GPU or published by others, in tests/data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, advised, changes, comparison, kernels, llm
+from pages import accuracy, advised, changes, comparison, kernels, llm, published
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +34,11 @@ BLOCKS = {
     "advised-made-with": advised.made_with,
     "changes": changes.changes,
     "estimates": comparison.estimates,
+    "published-by-row": published.by_row,
+    "published-made-with": published.made_with,
+    "published-reasons": published.reasons,
+    "published-sources": published.sources,
+    "published-summary": published.summary,
     "peers-answers": comparison.answers,
     "peers-details": comparison.details,
     "peers-lead": comparison.lead,
