@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.devices.resolve import device_here
-from memorymark.errors import UsageError
+from memorymark.errors import CannotPredictError, UsageError
 from memorymark.prediction.tracing.kept_traces import KeptTraces, default_folder
 from memorymark.probe.opening import Opening, device_of, settled
 from memorymark.question.recipe import Recipe
@@ -47,7 +47,13 @@ class NamedTraining:
 
     def traced(self, gpu: GpuEntry) -> TracedStep:
         """Returns the step as this GPU runs it."""
-        return self.traces.of(self.request, gpu)
+        try:
+            return self.traces.of(self.request, gpu)
+        except CannotPredictError as error:
+            # A size that was asked for may be to blame for what the model raised.
+            if self.request.image_size is not None and isinstance(error.__cause__, RuntimeError):
+                raise error.__cause__ from None
+            raise
 
     def at_length(self, seq_len: int, mean_tokens: int | None) -> NamedTraining:
         """Returns this training with samples of another length, or rows packed with samples of another mean length."""

@@ -20,6 +20,7 @@ def told(error: Exception, suspect: Request | None) -> dict[str, Any]:
         return _error(error)
     limit_bytes = memory_limit_bytes()
     if limit_bytes is not None and lacks_host_memory(error):
+        traceback.clear_frames(error.__traceback__)  # saying so takes memory, too
         return _error(too_large(limit_bytes))
     traceback.print_exception(error)
     refused = blamed(error, suspect) if suspect is not None else None
