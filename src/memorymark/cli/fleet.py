@@ -110,7 +110,7 @@ def fleet(
         found = survey(inquiry, lambda what: progress.on_event(StageStarted("start", what)))
     for path, make, option in ((html, as_page, "html"), (csv, as_csv, "csv"), (metrics, as_metrics, "metrics")):
         if path is not None:
-            write_output(path, make(found), option)
+            write_output(path, make(found), option, at_once=option == "metrics")
     if as_json:
         print_json(found.to_dict())
     else:

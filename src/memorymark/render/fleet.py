@@ -24,8 +24,7 @@ def print_fleet(fleet: Fleet, console: Console | None = None) -> None:
     console.print(Padding(Text.assemble((title, "bold"), ("  " + how, "dim")), (1, 2)))
     console.print(Padding(Text(view.summary(fleet), style="bold"), (0, 2)))
     jobs = view.wasteful(fleet)
-    if jobs:
-        _print_jobs(console, fleet)
+    if jobs and _print_jobs(console, fleet):
         for number, job in enumerate(jobs, 1):
             console.print(Padding(Text.assemble((f"{number}. {_who(job.id, job.owner)}: ", "bold"), job.says), (0, 2)))
         console.print()
@@ -33,7 +32,8 @@ def print_fleet(fleet: Fleet, console: Console | None = None) -> None:
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
-def _print_jobs(console: Console, fleet: Fleet) -> None:
+def _print_jobs(console: Console, fleet: Fleet) -> bool:
+    """Prints a table, or on a narrow terminal a list that also says what to tell the owners."""
     table = make_table("", *view.units(fleet), "job", "owner", "GPUs", "busy", "memory", "wasted by", numbers=3)
     entries = []
     for number, job in enumerate(view.wasteful(fleet), 1):
@@ -50,8 +50,9 @@ def _print_jobs(console: Console, fleet: Fleet) -> None:
             f"[{color}]{found}[/{color}]",
         )
         who = f"{number}. {escape(_who(job.id, job.owner))}  [{color}]{found}[/{color}]"
-        entries.append((who, f"{amounts[0]} {view.units(fleet)[0]}, {amounts[1]}; {held}, busy {percent(job.busy)}"))
-    print_table_or_list(console, table, entries)
+        facts = f"{amounts[0]} {view.units(fleet)[0]}, {amounts[1]}; {held}, busy {percent(job.busy)}"
+        entries.append((who, f"{facts}\n{escape(job.says)}"))
+    return print_table_or_list(console, table, entries)
 
 
 def _who(job: str, owner: str) -> str:

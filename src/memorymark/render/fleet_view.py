@@ -19,7 +19,7 @@ VERDICTS: dict[Verdict, str] = {
     "too_young": "too young to judge",
 }
 SOURCES: dict[Source, str] = {"nvml": "this host's driver", "prometheus": "Prometheus", "jobstats": "jobstats"}
-UNKNOWN = "?: busy with slow kernels; how much of that is wasted, `memorymark watch` tells, monitoring does not."
+UNKNOWN = "?: monitoring does not show how much is wasted; `memorymark watch` does."
 OF_CATALOG = "Prices are those of the catalog; `memorymark gpus` lists them."
 UPPER_BOUND = "What is wasted is an upper bound: no training keeps a GPU busy all the time."
 SAMPLED = "GPUs were sampled for seconds only, so amounts are per day if jobs go on like this."
@@ -30,10 +30,11 @@ LEFT_OUT = "no price"
 def heading(fleet: Fleet) -> tuple[str, str]:
     """Returns the title, and a line with the time, the GPUs and the sources."""
     when = datetime.fromisoformat(fleet.at).strftime("%Y-%m-%d %H:%M UTC")
-    looked = f"the last {duration(fleet.seconds)}" if fleet.seconds is not None else "now" if fleet.sampled else "jobs"
+    past = fleet.seconds is not None
+    looked = f"the last {duration(fleet.seconds or 0)} until {when}" if past else when
     gpus = f"{fleet.gpus} GPU{'' if fleet.gpus == 1 else 's'}"
     named = ", ".join(SOURCES[source] for source in fleet.sources)
-    return "Who wastes what", " · ".join((f"{looked} until {when}", gpus, counted(fleet.all_jobs, "job"), named))
+    return "Who wastes what", " · ".join((looked, gpus, counted(fleet.all_jobs, "job"), named))
 
 
 def summary(fleet: Fleet) -> str:

@@ -22,6 +22,7 @@ GRES = re.compile(r"gpu:(?:(?:\(null\)|[^:(),]+):)?\d+\(IDX:(?P<indexes>[\d,-]*)
 # ``gpu[01-03,07]``: the parts of a list of hosts, and one with brackets.
 HOSTS = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 BRACKETS = re.compile(r"\[([^\]]*)\]")
+COMMAND = "squeue --json"
 MOST_HOSTS = 2**16
 MOST_GPUS = 256
 
@@ -70,7 +71,11 @@ def read_squeue(text: str) -> SlurmJobs:
         found = [_job(one) for one in jobs if "RUNNING" in _words(one.get("job_state"))]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UsageError(
-            Message("{option} takes what `squeue --json` prints; this is something else.", option=OptionName("slurm")),
+            Message(
+                "{option} takes what `{command}` prints; this is something else.",
+                option=OptionName("slurm"),
+                command=COMMAND,
+            ),
             code="malformed",
             field="slurm",
         ) from None
