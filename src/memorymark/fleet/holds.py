@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 from memorymark.fleet.thresholds import IDLE_BUSY, IDLE_WINDOW_SECONDS
@@ -61,30 +62,30 @@ class Hold:
     age_seconds: float | None
     ended: bool = False
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """The GPU's time that was the job's; a GPU that several share counts in part."""
         return sum(window.seconds for window in self.windows)
 
-    @property
+    @cached_property
     def busy(self) -> float:
         """The part of the time in which a kernel ran."""
         return mean(self.windows, "busy") or 0.0
 
-    @property
+    @cached_property
     def idle_seconds(self) -> float:
         """The time in whole windows in which the GPU did nothing to speak of."""
         long = [window for window in self.windows if window.seconds >= IDLE_WINDOW_SECONDS]
         return sum(window.seconds for window in long if window.busy < IDLE_BUSY)
 
-    @property
+    @cached_property
     def at_work(self) -> tuple[Window, ...]:
         """The windows that are not idle."""
         return tuple(
             window for window in self.windows if window.busy >= IDLE_BUSY or window.seconds < IDLE_WINDOW_SECONDS
         )
 
-    @property
+    @cached_property
     def used_bytes(self) -> int | None:
         """The most memory that was in use."""
         known = [window.used_bytes for window in self.windows if window.used_bytes is not None]

@@ -92,11 +92,13 @@ def _ask_prometheus(
 
 def _read_jobstats(found: _Gathered, sacct: str) -> None:
     """Adds jobs that no other source has seen, since these only have means."""
-    holds, damaged = jobstats.read_sacct(sacct)
+    holds, left_out = jobstats.read_sacct(sacct)
     known = {(hold.holder.kind, hold.holder.id) for hold in found.holds}
     new = [hold for hold in holds if (hold.holder.kind, hold.holder.id) not in known]
     devices = {(hold.device.host, hold.device.index) for hold in (*found.holds, *new)}
     found.holds, found.gpus = [*found.holds, *new], max(found.gpus, len(devices))
     found.sources.append("jobstats")
-    if damaged:
-        found.warnings.append(f"{damaged} of jobstats' summaries could not be read; those jobs were left out.")
+    if left_out:
+        found.warnings.append(
+            f"{left_out} of jobstats' summaries are damaged or lack utilization; those jobs are left out."
+        )

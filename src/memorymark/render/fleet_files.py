@@ -40,12 +40,12 @@ def as_page(fleet: Fleet) -> str:
     facts = {
         "heading": view.heading(fleet),
         "summary": view.summary(fleet),
-        "units": view.units(fleet),
         "jobs": [
             {
                 "job": job,
                 "share": (job.wasted_usd or 0.0) / most if by_money else job.wasted_gpu_hours / most_hours,
                 "wasted": view.wasted(fleet, job),
+                "hours": view.hours_of(fleet, job),
                 "gpus": view.gpus(job),
                 "busy": percent(job.busy),
                 "memory": view.memory(job),

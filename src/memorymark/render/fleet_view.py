@@ -102,6 +102,12 @@ def wasted(fleet: Fleet, job: FleetJob) -> tuple[str, str]:
     return hours(amount), LEFT_OUT if usd is None else f"${format_usd(usd)}"
 
 
+def hours_of(fleet: Fleet, job: FleetJob) -> str:
+    """Returns a job's wasted GPU-hours of those that it held: ``12.3 of 168 GPU-hours``."""
+    amount, unit = wasted(fleet, job)[0], units(fleet)[0]
+    return f"{amount} {unit}" if fleet.sampled else f"{amount} of {hours(job.gpu_hours)} {unit}"
+
+
 def units(fleet: Fleet) -> tuple[str, str]:
     """Returns the headings of the amounts."""
     return ("GPU-h a day", "$ a day") if fleet.sampled else ("GPU-hours", "dollars")

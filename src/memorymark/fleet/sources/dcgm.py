@@ -105,13 +105,32 @@ def _as_holds(
     seen: dict[Key, Seen] = {}
     for name, answer in answers.items():
         for labels, values in answer:
-            device, holder = reads.device(labels), reads.holder(labels)
-            for when, value in values.items():
-                if not _is_blank(name, value):
-                    for one in _holders(holder, device, when - step / 2, slurm):
-                        seen.setdefault((one, device), Seen()).parts.setdefault(when, {})[name] = value
+            told = {when: value for when, value in values.items() if not _is_blank(name, value)}
+            _add(seen, name, told, reads.device(labels), reads.holder(labels), slurm, step)
     total_bytes = {device: int(size * MIB) for device, size in totals.items() if size < MOST_MIB}
     return _assembled(_with_busy(seen), total_bytes, step, end)
+
+
+def _add(
+    seen: dict[Key, Seen],
+    name: str,
+    values: dict[int, float],
+    device: Device,
+    holder: Holder | None,
+    slurm: SlurmJobs | None,
+    step: int,
+) -> None:
+    """Adds values to who held the GPU: the job that a label names, described by Slurm, or else Slurm's jobs on it."""
+    if holder is not None or slurm is None:
+        if holder is not None and slurm is not None and holder.kind == "slurm":
+            holder = slurm.described(holder)
+        parts = seen.setdefault((holder, device), Seen()).parts
+        for when, value in values.items():
+            parts.setdefault(when, {})[name] = value
+        return
+    for when, value in values.items():
+        for one in list(slurm.on(device, when - step / 2)) or [None]:
+            seen.setdefault((one, device), Seen()).parts.setdefault(when, {})[name] = value
 
 
 def _with_busy(seen: dict[Key, Seen]) -> dict[Key, Seen]:
@@ -155,15 +174,6 @@ def _window(part: dict[str, float], seconds: float) -> Window:
 
 def _is_blank(name: str, value: float) -> bool:
     return value < 0 or value > (MOST_MIB if name == "used_bytes" else MOST_BUSY)
-
-
-def _holders(holder: Holder | None, device: Device, when: float, slurm: SlurmJobs | None) -> list[Holder | None]:
-    """Returns who held a GPU at a time: the job that a label names, described by Slurm, or else Slurm's jobs on it."""
-    if slurm is None or (holder is not None and holder.kind != "slurm"):
-        return [holder]
-    if holder is not None:
-        return [slurm.described(holder)]
-    return list(slurm.on(device, when)) or [None]
 
 
 def _itself(device: Device) -> Holder:

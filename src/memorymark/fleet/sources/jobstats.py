@@ -33,7 +33,7 @@ GPU_TYPE = re.compile(r"gres/gpu:([^=,]+)=\d")
 def read_sacct(text: str) -> tuple[list[Hold], int]:
     """Reads a table of ``sacct -P`` with its header.
 
-    Returns what its jobs' GPUs did, and how many summaries are damaged.
+    Returns what its jobs' GPUs did, and how many summaries are damaged, or lack the utilization of their GPUs.
     """
     csv.field_size_limit(LARGEST_SUMMARY_BYTES)
     rows = list(csv.DictReader(text.splitlines(), delimiter="|", quoting=csv.QUOTE_NONE))
@@ -49,16 +49,19 @@ def read_sacct(text: str) -> tuple[list[Hold], int]:
             field="jobstats",
         )
     holds: list[Hold] = []
-    damaged = 0
+    left_out = 0
     for row in rows:
         comment = (row.get("AdminComment") or "").strip()
         if not comment.startswith(PREFIX) or comment.removeprefix(PREFIX) in EMPTY:
             continue
         try:
-            holds += _holds(row, summary(comment))
+            about = summary(comment)
+            of_job = list(_holds(row, about))
+            left_out += bool(about["gpus"]) and not of_job
+            holds += of_job
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
-            damaged += 1
-    return holds, damaged
+            left_out += 1
+    return holds, left_out
 
 
 def summary(comment: str) -> dict[str, Any]:
