@@ -1,5 +1,6 @@
 """``memorymark fleet`` without a cluster: what it refuses, and what it writes."""
 
+import io
 import json
 import os
 import stat
@@ -61,6 +62,15 @@ def test_slurms_commands_are_run_and_only_read(monkeypatch, tmp_path):
         "squeue --json",
         "sacct -a -X -P -S now-10080minutes -o JobIDRaw,User,JobName,State,ElapsedRaw,AllocTRES,AdminComment",
     ]
+
+
+@pytest.mark.parametrize("option", ["--slurm", "--jobstats"])
+def test_a_dash_reads_stdin(option, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(Path(SQUEUE if option == "--slurm" else SACCT).read_text()))
+    other = ("--jobstats", SACCT) if option == "--slurm" else ("--slurm", SQUEUE)
+
+    found = document(run_here("fleet", option, "-", *other, "--json", "--quiet"))
+    assert len(found["jobs"]) == 5
 
 
 def test_a_command_that_fails_says_why(monkeypatch, tmp_path):

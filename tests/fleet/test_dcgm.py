@@ -6,7 +6,7 @@ from memorymark.fleet.ranking import rank
 from memorymark.fleet.sources import dcgm
 
 END = 1_800_000_000
-HOUR, STEP = 3600, 120
+HOUR, STEP = 3600, 300
 
 
 class Answers:
@@ -111,11 +111,11 @@ def test_windows_cover_the_time_that_was_asked_for():
 
     [(query, start, end, step), *_] = answers.asked
     assert (start, end, step) == (END - HOUR + STEP, END, STEP)
-    assert "[120s]" in query
+    assert "[300s]" in query
 
 
 @pytest.mark.parametrize(
-    ("seconds", "step"), [(900, 120), (86_400, 300), (7 * 86_400, 1800), (366 * 86_400, 21_600 * 5)]
+    ("seconds", "step"), [(900, 300), (86_400, 300), (7 * 86_400, 1800), (366 * 86_400, 21_600 * 5)]
 )
 def test_a_longer_time_has_longer_windows(seconds, step):
     assert dcgm.step_for(seconds) <= step

@@ -52,6 +52,14 @@ def test_a_summary_that_grows_without_end_is_not_unpacked(monkeypatch):
         summary(f"JS1:{bomb}")
 
 
+@pytest.mark.parametrize("busy", ["NaN", "1e999", '"many"', "null"])
+def test_what_is_no_number_is_left_out(busy):
+    about = '{"gpus": 1, "total_time": 7200, "nodes": {"g1": {"gpu_utilization": {"0": BUSY}}}}'.replace("BUSY", busy)
+    comment = base64.b64encode(gzip.compress(about.encode())).decode()
+
+    assert read_sacct(f"JobID|AdminComment\n1|JS1:{comment}\n") == ([], 1)
+
+
 @pytest.mark.parametrize("text", ["", "no table", "JobID|State\n1|RUNNING\n", "AdminComment\nJS1:None\n"])
 def test_a_table_without_the_columns_is_refused(text):
     with pytest.raises(UsageError, match="sacct -a -X -P -o JobIDRaw") as refused:

@@ -41,6 +41,10 @@ def test_bursts_with_the_memory_held_are_waiting_for_data():
     assert (found.kind, found.wasted_seconds) == ("data_bound", pytest.approx(1.2 * HOUR))
 
 
+def test_phases_of_hours_are_not_bursts():
+    assert kinds(hold(0.9, 0.9, 0.1, 0.1, 0.1, deviation=0.03)) == ["underused"]
+
+
 def test_bursts_between_samples_of_seconds_are_waiting_for_data_and_not_idleness():
     assert kinds(hold(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, seconds=0.5)) == ["data_bound"]
 

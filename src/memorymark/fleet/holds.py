@@ -99,6 +99,17 @@ def mean(windows: Iterable[Window], name: str) -> float | None:
     return sum(value * seconds for value, seconds in known) / total if total else None
 
 
+def bursts(windows: tuple[Window, ...]) -> float | None:
+    """Returns the spread of the utilization within windows; ``None`` if a source gave only means.
+
+    What changes from window to window are phases of a job, unless windows are as short as samples.
+    """
+    if any(window.seconds < IDLE_WINDOW_SECONDS or window.deviation is None for window in windows):
+        return deviation(windows)
+    total = sum(window.seconds for window in windows)
+    return sqrt(sum((window.deviation or 0.0) ** 2 * window.seconds for window in windows) / total) if total else None
+
+
 def deviation(windows: tuple[Window, ...]) -> float | None:
     """Returns the spread of the utilization over all samples of the windows; ``None`` if a source gave only means."""
     center, total = mean(windows, "busy"), sum(window.seconds for window in windows)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memorymark.catalog import GpuEntry
-from memorymark.fleet.holds import Hold, Window, deviation, mean
+from memorymark.fleet.holds import Hold, Window, bursts, mean
 from memorymark.fleet.smaller import known_gpu, smaller_gpu
 from memorymark.fleet.thresholds import (
     BURSTY,
@@ -64,7 +64,7 @@ def _found(hold: Hold) -> Iterator[Found]:
 
 def _is_bursty(hold: Hold, at_work: tuple[Window, ...]) -> bool:
     """Whether the GPU works in bursts and keeps memory between them."""
-    busy, spread, total = mean(at_work, "busy"), deviation(at_work), hold.device.total_bytes
+    busy, spread, total = mean(at_work, "busy"), bursts(at_work), hold.device.total_bytes
     if busy is None or spread is None or busy >= UNDERUSED_BUSY or spread < BURSTY * busy:
         return False
     held = [window.used_bytes for window in at_work if window.used_bytes is not None]

@@ -12,7 +12,7 @@ IDLE_SHARE = 0.5
 IDLE_WINDOW_SECONDS = 60.0
 # Below this part of the time, a GPU that works is underused.
 UNDERUSED_BUSY = 0.6
-# Busy in bursts: the spread of utilization is this part of its mean, or more.
+# Busy in bursts: the spread of utilization within windows is this part of its mean, or more.
 BURSTY = 0.5
 # A job that waits for data keeps at least this part of the GPU's memory.
 HELD_MEMORY = 0.05

@@ -35,7 +35,7 @@ OVER_TIME = {
     "dram": ("their bandwidth", DRAM),
 }
 # Windows are the shortest of these of which the time asked for has no more than so many. Each has to hold samples.
-STEPS = (120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+STEPS = (300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 MOST_WINDOWS = 336
 # DCGM says blank with numbers beyond these.
 MOST_BUSY = 1.5
@@ -153,7 +153,7 @@ def _assembled(seen: dict[Key, Seen], total_bytes: dict[Device, int], step: int,
         windows = tuple(_window(one.parts[when], step / sharing.get((device, when), 1)) for when in sorted(one.parts))
         span = max(one.parts) - min(one.parts) + step
         started = holder.started if holder is not None else None
-        age = span if started is None else end - started
+        age = span if started is None else max(end - started, 0.0)
         # Samples of what still runs may be as old as a window.
         ended = max(one.parts) < end - step
         holds.append(Hold(holder or _itself(device), known, windows, "prometheus", age, ended))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -75,7 +76,7 @@ def summary(comment: str) -> dict[str, Any]:
 
 
 def _holds(row: dict[str, str], about: dict[str, Any]) -> Iterator[Hold]:
-    seconds = float(about["total_time"])
+    seconds = _finite(about["total_time"])
     job_id = row.get("JobIDRaw") or row.get("JobID") or ""
     holder = Holder("slurm", job_id, row.get("User") or "", row.get("JobName") or "")
     kinds = set(GPU_TYPE.findall(row.get("AllocTRES") or ""))
@@ -87,6 +88,13 @@ def _holds(row: dict[str, str], about: dict[str, Any]) -> Iterator[Hold]:
         for index, percent in busy.items():
             size = total.get(index)
             device = Device(str(host), str(index), kind, total_bytes=None if size is None else int(size))
-            peak = None if used.get(index) is None else float(used[index])
-            window = Window(seconds, min(max(float(percent) / 100, 0.0), 1.0), None, peak)
+            peak = None if used.get(index) is None else _finite(used[index])
+            window = Window(seconds, min(max(_finite(percent) / 100, 0.0), 1.0), None, peak)
             yield Hold(holder, device, (window,), "jobstats", seconds, ended=row.get("State") not in RUNNING)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("not a number")
+    return number

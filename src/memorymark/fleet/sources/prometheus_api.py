@@ -96,9 +96,12 @@ class Prometheus:
             said = str(json.loads(body)["error"])
         except (ValueError, LookupError, TypeError, RecursionError):
             said = ""
+        if said:
+            return ServerError(
+                Message("{url} could not answer; ask for less time with {since}", url=self.url), detail=said
+            )
         return ServerError(
-            Message("{url} answered with status {status}; check the address.", url=self.url, status=status),
-            detail=said,
+            Message("{url} answered with status {status}; check the address.", url=self.url, status=status)
         )
 
 

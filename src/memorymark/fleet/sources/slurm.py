@@ -7,6 +7,7 @@ nodes of a job are listed in three ways.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -159,5 +160,6 @@ def _words(state: Any) -> list[str]:
 def _number(value: Any) -> float | None:
     """Returns a number that is written plain, or as an object that says whether it is set."""
     if isinstance(value, dict):
-        return float(value["number"]) if value.get("set") and not value.get("infinite") else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        value = value["number"] if value.get("set") and not value.get("infinite") else None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None
