@@ -84,6 +84,36 @@ def test_two_jobs_on_one_gpu_share_its_time():
     assert [found[job].gpu_hours for job in ("7", "8")] == [0.5, 0.5]
 
 
+def sampled(job, *counts):
+    """A job's series with so many samples in each of its windows, the last of which ends now."""
+    times = range(END - STEP * (len(counts) - 1), END + 1, STEP)
+    values = {when: count for when, count in zip(times, counts, strict=True) if count}
+    return gpu(0, Hostname="g1", hpc_job=job), values
+
+
+def test_a_part_of_a_window_counts_by_its_samples():
+    """One job follows another in the middle of a window, then a third holds the GPU for a minute."""
+    series = [sampled("7", 20, 20, 5, 0, 0), sampled("8", 0, 0, 15, 20, 20), sampled("9", 0, 0, 0, 0, 4)]
+
+    class Counted(Answers):
+        def over_time(self, query, *, start, end, step):
+            wanted = {"count": lambda count: count, "avg_over_time(DCGM_FI_DEV_GPU_UTIL": lambda _: 0.0}
+            for word, value in wanted.items():
+                if query.startswith(word):
+                    return [
+                        (labels, {when: value(count) for when, count in values.items()}) for labels, values in series
+                    ]
+            return []
+
+    found = {job.id: job for job in rank(dcgm.recorded(Counted(), HOUR, now=END).holds)}
+
+    assert found["7"].gpu_hours == pytest.approx(2.25 * STEP / HOUR)
+    assert found["8"].gpu_hours == pytest.approx((1.75 + 1 / 1.2) * STEP / HOUR)
+    assert found["9"].gpu_hours == pytest.approx(0.2 / 1.2 * STEP / HOUR)
+    assert [found[job].age_seconds for job in "789"] == [pytest.approx(part * STEP) for part in (2.25, 2.75, 0.2)]
+    assert [found[job].verdict for job in "789"] == ["idle", "idle", "too_young"]
+
+
 def test_two_servers_that_say_the_same_count_once():
     found, _ = jobs(*((gpu(0, Hostname="g1", hpc_job="7", replica=name), IDLE) for name in "ab"))
 

@@ -6,12 +6,14 @@ Names of metrics and labels are those of its default configuration; older versio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import ceil
+from statistics import median
 
 from memorymark.errors import MemoryMarkError
 from memorymark.fleet.holds import Device, Hold, Holder, Window
+from memorymark.fleet.sources.dcgm_labels import Labels
 from memorymark.fleet.sources.prometheus_api import Prometheus, Series
 from memorymark.fleet.sources.slurm import SlurmJobs
 from memorymark.messages import Message
@@ -22,6 +24,7 @@ BUSY = "avg_over_time(DCGM_FI_DEV_GPU_UTIL[{step}s]) / 100 or avg_over_time(DCGM
 DEVIATION = (
     "stddev_over_time(DCGM_FI_DEV_GPU_UTIL[{step}s]) / 100 or stddev_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[{step}s])"
 )
+SAMPLES = "count_over_time(DCGM_FI_DEV_GPU_UTIL[{step}s]) or count_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[{step}s])"
 USED = "max_over_time(DCGM_FI_DEV_FB_USED[{step}s])"
 TENSOR = "avg_over_time(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE[{step}s])"
 DRAM = "avg_over_time(DCGM_FI_PROF_DRAM_ACTIVE[{step}s])"
@@ -30,6 +33,7 @@ RESERVED = "last_over_time(DCGM_FI_DEV_FB_RESERVED[{seconds}s])"
 OVER_TIME = {
     "busy": ("how busy GPUs were", BUSY),
     "deviation": ("how evenly", DEVIATION),
+    "samples": ("how long", SAMPLES),
     "used_bytes": ("their memory", USED),
     "tensor": ("their tensor cores", TENSOR),
     "dram": ("their bandwidth", DRAM),
@@ -38,17 +42,11 @@ OVER_TIME = {
 STEPS = (300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 MOST_WINDOWS = 336
 # DCGM says blank with numbers beyond these.
-MOST_BUSY = 1.5
-MOST_MIB = 2**30
-OWN_CONTAINERS = ("dcgm-exporter", "nvidia-dcgm-exporter")
+MOST = {"used_bytes": 2.0**30, "samples": 1e9}
+MOST_PART = 1.5
 Key = tuple[Holder | None, Device]
-
-
-@dataclass
-class Seen:
-    """What was read of one GPU under one job: parts of windows by the time at which they end."""
-
-    parts: dict[int, dict[str, float]] = field(default_factory=dict)
+# What was read of one GPU under one job: parts of windows, by the time at which a window ends.
+Parts = dict[int, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -97,22 +95,22 @@ def recorded(
 def _as_holds(
     answers: Mapping[str, list[Series]], sizes: list[list[Series]], step: int, slurm: SlurmJobs | None, end: int
 ) -> Recorded:
-    reads = _Labels(labels for labels, _ in answers["busy"])
+    reads = Labels(labels for labels, _ in answers["busy"])
     totals: dict[Device, float] = {}
     for answer in sizes:
         for device, size in {reads.device(labels): max(values.values()) for labels, values in answer if values}.items():
             totals[device] = totals.get(device, 0.0) + size
-    seen: dict[Key, Seen] = {}
+    seen: dict[Key, Parts] = {}
     for name, answer in answers.items():
         for labels, values in answer:
-            told = {when: value for when, value in values.items() if not _is_blank(name, value)}
+            told = {when: value for when, value in values.items() if 0 <= value <= MOST.get(name, MOST_PART)}
             _add(seen, name, told, reads.device(labels), reads.holder(labels), slurm, step)
-    total_bytes = {device: int(size * MIB) for device, size in totals.items() if size < MOST_MIB}
+    total_bytes = {device: int(size * MIB) for device, size in totals.items() if size <= MOST["used_bytes"]}
     return _assembled(_with_busy(seen), total_bytes, step, end)
 
 
 def _add(
-    seen: dict[Key, Seen],
+    seen: dict[Key, Parts],
     name: str,
     values: dict[int, float],
     device: Device,
@@ -124,40 +122,61 @@ def _add(
     if holder is not None or slurm is None:
         if holder is not None and slurm is not None and holder.kind == "slurm":
             holder = slurm.described(holder)
-        parts = seen.setdefault((holder, device), Seen()).parts
+        parts = seen.setdefault((holder, device), {})
         for when, value in values.items():
             parts.setdefault(when, {})[name] = value
         return
     for when, value in values.items():
-        for one in list(slurm.on(device, when - step / 2)) or [None]:
-            seen.setdefault((one, device), Seen()).parts.setdefault(when, {})[name] = value
+        holders: list[Holder | None] = [*slurm.on(device, when - step / 2)]
+        for one in holders or [None]:
+            seen.setdefault((one, device), {}).setdefault(when, {})[name] = value
 
 
-def _with_busy(seen: dict[Key, Seen]) -> dict[Key, Seen]:
-    kept = {key: Seen({when: part for when, part in one.parts.items() if "busy" in part}) for key, one in seen.items()}
-    return {key: one for key, one in kept.items() if one.parts}
+def _with_busy(seen: dict[Key, Parts]) -> dict[Key, Parts]:
+    kept = {key: {when: part for when, part in parts.items() if "busy" in part} for key, parts in seen.items()}
+    return {key: parts for key, parts in kept.items() if parts}
 
 
-def _assembled(seen: dict[Key, Seen], total_bytes: dict[Device, int], step: int, end: int) -> Recorded:
-    sharing: dict[tuple[Device, int], int] = {}
-    for (holder, device), one in seen.items():
-        for when in one.parts if holder is not None else ():
-            sharing[device, when] = sharing.get((device, when), 0) + 1
+def _assembled(seen: dict[Key, Parts], total_bytes: dict[Device, int], step: int, end: int) -> Recorded:
+    shares = _shares(seen)
+    held: dict[tuple[Device, int], float] = {}
+    for (holder, device), share in shares.items():
+        for when, part in share.items() if holder is not None else ():
+            held[device, when] = held.get((device, when), 0.0) + part
     anybody = any(holder is not None for holder, _ in seen)
     holds, free_seconds = [], 0.0
-    for (holder, device), one in seen.items():
+    for (holder, device), parts in seen.items():
+        share = shares[holder, device]
         if holder is None and anybody:
-            free_seconds += step * sum((device, when) not in sharing for when in one.parts)
+            free_seconds += step * sum(max(part - held.get((device, when), 0.0), 0.0) for when, part in share.items())
             continue
         known = replace(device, total_bytes=total_bytes.get(device))
-        windows = tuple(_window(one.parts[when], step / sharing.get((device, when), 1)) for when in sorted(one.parts))
-        span = max(one.parts) - min(one.parts) + step
+        windows = tuple(
+            _window(parts[when], step * share[when] / max(held.get((device, when), 1.0), 1.0)) for when in sorted(parts)
+        )
         started = holder.started if holder is not None else None
-        age = span if started is None else max(end - started, 0.0)
+        age = step * sum(share.values()) if started is None else max(end - started, 0.0)
         # Samples of what still runs may be as old as a window.
-        ended = max(one.parts) < end - step
+        ended = max(parts) < end - step
         holds.append(Hold(holder or _itself(device), known, windows, "prometheus", age, ended))
     return Recorded(holds, len({device for _, device in seen}), free_seconds, step)
+
+
+def _shares(seen: dict[Key, Parts]) -> dict[Key, dict[int, float]]:
+    """Returns the part of each window in which a job held a GPU: its samples, of as many as such a window usually has."""
+    most: dict[Device, dict[int, float]] = {}
+    for (_, device), parts in seen.items():
+        counts = most.setdefault(device, {})
+        for when, part in parts.items():
+            counts[when] = max(counts.get(when, 0.0), part.get("samples", 0.0))
+    usual = {device: median(counts.values()) for device, counts in most.items()}
+    return {
+        (holder, device): {
+            when: min(part["samples"] / usual[device], 1.0) if part.get("samples") and usual[device] else 1.0
+            for when, part in parts.items()
+        }
+        for (holder, device), parts in seen.items()
+    }
 
 
 def _window(part: dict[str, float], seconds: float) -> Window:
@@ -172,48 +191,6 @@ def _window(part: dict[str, float], seconds: float) -> Window:
     )
 
 
-def _is_blank(name: str, value: float) -> bool:
-    return value < 0 or value > (MOST_MIB if name == "used_bytes" else MOST_BUSY)
-
-
 def _itself(device: Device) -> Holder:
     part = f"/{device.slice}" if device.slice else ""
     return Holder("gpu", f"{device.host}:{device.index}{part}")
-
-
-class _Labels:
-    """Reads the labels of DCGM's exporters as one Prometheus has them.
-
-    Where Prometheus keeps its own labels of a target, those of the exporter begin with ``exported_``; then ``pod`` is
-    the exporter's own pod.
-    """
-
-    def __init__(self, all_labels: Iterable[dict[str, str]]) -> None:
-        exported = any("exported_pod" in labels for labels in all_labels)
-        self._prefixes = ("exported_",) if exported else ("",)
-
-    def device(self, labels: dict[str, str]) -> Device:
-        """Returns the GPU; its total memory is not a label."""
-        host = _first(labels, "Hostname", "hostname", "exported_hostname", "node", "instance")
-        return Device(
-            host=host.rpartition(":")[0] if host == labels.get("instance") and ":" in host else host,
-            index=_first(labels, "gpu", "minor_number"),
-            name=_first(labels, "modelName", "model_name"),
-            slice=_first(labels, "GPU_I_ID"),
-        )
-
-    def holder(self, labels: dict[str, str]) -> Holder | None:
-        """Returns the job or the pod that the labels name; ``None`` if they name none."""
-        if (job := labels.get("hpc_job", "")) not in ("", "0"):
-            return Holder("slurm", job)
-        for prefix in self._prefixes:
-            pod = _first(labels, f"{prefix}pod", f"{prefix}pod_name")
-            space = _first(labels, f"{prefix}namespace", f"{prefix}pod_namespace")
-            container = _first(labels, f"{prefix}container", f"{prefix}container_name")
-            if pod and container not in OWN_CONTAINERS:
-                return Holder("kubernetes", f"{space}/{pod}" if space else pod, space, container)
-        return None
-
-
-def _first(labels: Mapping[str, str], *names: str) -> str:
-    return next((labels[name] for name in names if labels.get(name)), "")
