@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,8 @@ def test_what_was_watched():
 
 def test_what_the_doctor_found():
     assert document(run_here("doctor", "--json"))["kind"] == "doctor"
+
+
+def test_what_a_fleet_wastes():
+    table = str(Path(__file__).parents[1] / "data" / "fleet" / "sacct.txt")
+    assert document(run_here("fleet", "--jobstats", table, "--json"))["kind"] == "fleet"

@@ -44,6 +44,10 @@ INTERFACE = {
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
     "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
+    "fleet": [
+        "--csv", "--html", "--jobstats", "--json", "--metrics", "--price-per-hour", "--prometheus", "--quiet",
+        "--since", "--slurm", "--top", "-q",
+    ],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
@@ -81,7 +85,7 @@ def test_help_names_every_option(path):
     assert all(name in result.stdout for name in INTERFACE[path])
 
 
-@pytest.mark.parametrize("command", ["", "analyze", "serve"])
+@pytest.mark.parametrize("command", ["", "analyze", "fleet", "serve"])
 def test_help_imports_no_torch(command):
     result = run_apart(*command.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
 

@@ -73,6 +73,8 @@ def answers(call):
 
 
 def test_the_units_are_valid(tmp_path):
+    for unit in UNITS.glob("*.timer"):
+        (tmp_path / unit.name).write_text(unit.read_text())
     for unit in UNITS.glob("*.service"):  # the programs that they start are not installed here
         (tmp_path / unit.name).write_text(moved(unit.read_text(), {r"\nExecStart=\S+": "\nExecStart=/bin/true"}))
     command = [program("systemd-analyze", "systemd"), "verify", *map(str, tmp_path.iterdir())]

@@ -5,11 +5,13 @@ import re
 import pytest
 
 import memorymark as mm
+from memorymark.fleet import thresholds
 from memorymark.results.option import Refused
 from support.advices import advice, option
 from support.command_line import run_here
 from support.comparisons import comparison
 from support.documentation import PAGES, ROOT, name_of
+from support.fleet_holds import fleet_of, hold
 from support.lengths import SWEEP
 from support.recorded_analyses import recorded
 
@@ -19,6 +21,7 @@ COMMANDS = [
     ("measure",),
     ("predict",),
     ("watch",),
+    ("fleet",),
     ("validate", "backward"),
     ("validate", "compile"),
     ("validate", "prediction"),
@@ -82,6 +85,30 @@ def test_every_fact_about_device_and_model_is_explained():
     _, analysis = recorded("bert_fp32")
     fields = {f"info.{name}" for name in analysis.to_dict()["info"]}
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_field_of_a_fleet_is_explained():
+    document = fleet_of([hold(0.0)]).to_dict()
+    [job] = document["jobs"]
+    fields = {*document, *(f"jobs[].{name}" for name in job)}
+    fields |= {f"jobs[].findings[].{name}" for name in job["findings"][0]}
+    assert {field for field in fields if f"`{field}`" not in page("fleet.md")} == set()
+
+
+def test_the_thresholds_of_a_fleet_are_those_in_force():
+    rows = {row.split("`")[1]: row for row in page("fleet.md").splitlines() if row.startswith("| `")}
+    shares = {
+        "idle": (thresholds.IDLE_BUSY, thresholds.IDLE_SHARE),
+        "data_bound": (thresholds.UNDERUSED_BUSY, thresholds.BURSTY, thresholds.HELD_MEMORY),
+        "oversized": (thresholds.OVERSIZED_FREE, thresholds.SMALLER_SAVES),
+        "tensor_idle": (thresholds.TENSOR_BUSY, thresholds.TENSOR_IDLE),
+        "underused": (thresholds.UNDERUSED_BUSY,),
+    }
+    said = {kind: [int(percent) / 100 for percent in re.findall(r"(\d+) %", rows[kind])] for kind in shares}
+    assert said == {kind: list(values) for kind, values in shares.items()}
+    assert f"younger than {thresholds.YOUNG_SECONDS / 60:.0f} minutes" in rows["too_young"]
+    assert f"{100 * thresholds.SMALLER_FILL:.0f} % of its usable memory" in page("fleet.md")
+    assert thresholds.BURST_DEVIATIONS == 2 and "plus two standard deviations" in page("fleet.md")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)

@@ -15,6 +15,7 @@ from memorymark.cli.advise import advise
 from memorymark.cli.analyze import analyze
 from memorymark.cli.bare_flags import Command
 from memorymark.cli.doctor import doctor
+from memorymark.cli.fleet import fleet
 from memorymark.cli.gpus import gpus
 from memorymark.cli.history import compare, history
 from memorymark.cli.measure import measure
@@ -46,7 +47,7 @@ for command in (analyze, advise, measure, predict):
     app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
-for command in (models, gpus, doctor, history, compare, report, serve):
+for command in (fleet, models, gpus, doctor, history, compare, report, serve):
     app.command()(command)
 
 

@@ -8,10 +8,19 @@ from memorymark.errors import UsageError
 from memorymark.messages import Message, OptionName
 
 
-def write_output(path: Path, text: str, option: str) -> None:
-    """Writes a file that an option names; raises an error that says why it cannot."""
+def write_output(path: Path, text: str, option: str, *, at_once: bool = False) -> None:
+    """Writes a file that an option names; raises an error that says why it cannot.
+
+    ``at_once`` is for files that others read at any time: they see the old or the new one, never a part. What is
+    no plain file, such as /dev/stdout, is written to.
+    """
     try:
-        path.write_text(text, encoding="utf-8")
+        if at_once and (path.is_file() or not path.exists()) and not path.is_symlink():
+            beside = path.with_name(f"{path.name}.new")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(path)
+        else:
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
             Message(

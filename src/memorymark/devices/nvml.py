@@ -29,7 +29,7 @@ class Utilization:
 
 def gpus() -> list[GpuState]:
     """Returns the GPUs that CUDA would show, in CUDA's order; empty without a driver."""
-    with _session() as nvml:
+    with session() as nvml:
         if nvml is None:
             return []
         try:
@@ -54,7 +54,7 @@ class UtilizationMeter:
         self._handle: Any = None
 
     def __enter__(self) -> UtilizationMeter:
-        self._nvml = self._stack.enter_context(_session())
+        self._nvml = self._stack.enter_context(session())
         if self._nvml is not None:
             with suppress(self._nvml.NVMLError):
                 self._handle = dict(enumerate(_visible_handles(self._nvml))).get(self._index)
@@ -80,7 +80,8 @@ class UtilizationMeter:
 
 
 @contextmanager
-def _session() -> Iterator[Any]:
+def session() -> Iterator[Any]:
+    """Opens NVIDIA's library; gives ``None`` where the driver cannot be asked."""
     try:
         import pynvml
 

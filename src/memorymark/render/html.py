@@ -19,16 +19,21 @@ from memorymark.version import __version__
 
 def page(result: Result | Trial) -> str:
     """Renders a result as a self-contained HTML document."""
-    return _rendered("page", result, title=title_of(result), version=__version__)
+    kind, view = view_of(result)
+    return render_page(kind, view, title_of(result))
+
+
+def render_page(kind: str, view: dict[str, Any], title: str) -> str:
+    """Renders a self-contained HTML document with the template of a kind of result, and what it shows."""
+    return _render("page", kind, view, title=title, version=__version__)
 
 
 def fragment(result: Result | Trial) -> str:
     """Renders a result as an HTML fragment."""
-    return _rendered("fragment", result)
+    return _render("fragment", *view_of(result))
 
 
-def _rendered(template: str, result: Result | Trial, **facts: str) -> str:
-    kind, view = view_of(result)
+def _render(template: str, kind: str, view: dict[str, Any], **facts: str) -> str:
     return _templates().get_template(f"{template}.html.jinja").render({**facts, "kind": kind, kind: view})
 
 

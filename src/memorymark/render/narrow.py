@@ -13,17 +13,21 @@ Entry = tuple[str, str]
 WIDE = 10_000
 
 
-def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]) -> None:
-    """Prints the table if no word has to be broken; else each entry's first line and, indented, its second."""
+def print_table_or_list(console: Console, table: Table, entries: Iterable[Entry]) -> bool:
+    """Prints the table if no word has to be broken; else each entry's first line and, indented, its second.
+
+    Returns whether it was the table.
+    """
     if _least_width(console, table) <= console.width:
         console.print(table)
-        return
+        return True
     console.print()
     for first, second in entries:
         console.print(Text.from_markup(f"  {first}"), soft_wrap=True)
         if second:
             console.print(Padding(Text.from_markup(second, style="dim"), (0, 0, 0, 4), expand=False))
     console.print()
+    return False
 
 
 def _least_width(console: Console, table: Table) -> int:

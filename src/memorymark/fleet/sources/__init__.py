@@ -1,0 +1,1 @@
+"""Where a fleet's facts come from: this host's driver, Prometheus, Slurm and jobstats."""
