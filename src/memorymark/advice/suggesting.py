@@ -11,7 +11,7 @@ from typing import Any
 
 from memorymark.advice.fitting import facts_of, fitting_steps
 from memorymark.catalog import GpuEntry, all_gpus, find_gpu
-from memorymark.devices.resolve import for_gpu, gpu_here
+from memorymark.devices.resolve import by_rent_and_memory, for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
 from memorymark.engine.search import TrialLog, search_with
 from memorymark.engine.site import Site
@@ -182,12 +182,16 @@ class _Suggesting:
         return self._checked_here[changes]
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
-        """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first."""
+        """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first.
+
+        GPUs without a known price come last, because they may not be for rent.
+        """
         is_capped = self._today.target.memory_cap_bytes is not None
         least = self._least(changes) if changes else self._needed_bytes
         request = self._changed(changes)
         needs_bf16 = request is not None and request.recipe.precision == "bf16"
-        order = sorted(all_gpus(), key=lambda gpu: (gpu.id != self._gpu.id or not is_capped, gpu.torch_memory_bytes))
+        timed = [gpu for gpu in all_gpus() if not gpu.memory_only]
+        order = sorted(timed, key=lambda gpu: (gpu.id != self._gpu.id or not is_capped, *by_rent_and_memory(gpu)))
         roomy = [
             gpu
             for gpu in order
