@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from memorymark.advice.fitting import facts_of, fitting_steps
-from memorymark.catalog import GpuEntry, all_gpus, find_gpu
+from memorymark.catalog import GpuEntry, all_gpus
 from memorymark.devices.resolve import by_rent_and_memory, for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
 from memorymark.engine.search import TrialLog, search_with
@@ -95,7 +95,7 @@ class _Suggesting:
     def found(self) -> list[Suggestion]:
         """Returns everything found to fit, best first."""
         self._on_event(StageStarted("suggest", "does not fit; checking what would"))
-        if self._question.all_gpus:
+        if self._question.compares_gpus:
             return _known(self._least_change())
         elsewhere = self._smallest_gpu(())
         is_advice = self._question.advise  # it has tried all changes
@@ -270,7 +270,7 @@ class _Suggesting:
                     asked = replace(request, target=for_gpu(request.target, gpu))
                     probe = stack.enter_context(self._site.open(asked, predict_without_gpu=True))
                 else:
-                    probe.retarget(gpu.id)
+                    probe.retarget(gpu)
                 self._traced |= {key} - {self._already}
                 self._know(probe.info)
                 yield gpu, probe
@@ -321,10 +321,10 @@ class _Suggesting:
 
 def _gpu_of(question: Question, error: DoesNotFitError) -> GpuEntry | None:
     """Returns the catalog's entry for the GPU that the training does not fit."""
-    if question.all_gpus:
-        return max(all_gpus(), key=lambda gpu: gpu.usable_bytes)
+    if question.compares_gpus:
+        return max(question.gpus_compared, key=lambda gpu: gpu.usable_bytes)
     if question.request.target.gpu is not None:
-        return find_gpu(question.request.target.gpu)
+        return question.request.target.entry
     if error.info is not None:
         return error.info.gpu if error.info.device_kind == "cuda" else None
     return gpu_here(question.request.target)

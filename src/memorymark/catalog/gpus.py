@@ -65,7 +65,7 @@ class GpuEntry(Document):
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
     datasheet, without sparsity and with sums in fp32, in operations and bytes per second, except
     ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. They are 0 if only memory
-    is predicted. ``prices`` are oldest first.
+    is predicted. ``prices`` are oldest first. ``own`` is what a caller said of a GPU that is not in the catalog.
     """
 
     id: str
@@ -93,6 +93,7 @@ class GpuEntry(Document):
     """Whether only memory is predicted for it, not speed or cost."""
     prices: tuple[Price, ...]
     """Its prices, the oldest first."""
+    own: dict[str, Any] | None = field(default=None, metadata=LEFT_OUT, compare=False)
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -134,10 +135,11 @@ def all_gpus() -> tuple[GpuEntry, ...]:
         price = Price(float(row["usd_per_gpu_hour"]), row["provider"], row["as_of"], row["note"])
         prices.setdefault(row["gpu"], []).append(price)
     listed = json.loads((folder / "gpus.json").read_text(encoding="utf-8"))
-    return tuple(_entry(facts, tuple(prices.get(facts["id"], ()))) for facts in listed)
+    return tuple(entry_of(facts, tuple(prices.get(facts["id"], ()))) for facts in listed)
 
 
-def _entry(facts: dict[str, Any], prices: tuple[Price, ...]) -> GpuEntry:
+def entry_of(facts: dict[str, Any], prices: tuple[Price, ...], own: dict[str, Any] | None = None) -> GpuEntry:
+    """Returns the entry that the fields of a GPU in the data file describe; ``own`` is what its owner gave of them."""
     memory_only = facts.get("memory_only", False)
     speeds = {name: 0 if memory_only else facts[name] for name in SPEEDS}
     return GpuEntry(
@@ -145,8 +147,8 @@ def _entry(facts: dict[str, Any], prices: tuple[Price, ...]) -> GpuEntry:
         name=facts["name"],
         matches=tuple(facts["matches"]),
         memory_bytes=facts["memory_mib"] * MIB,
-        torch_memory_bytes=facts["torch_memory_mib"] * MIB,
-        context_bytes=tuple(mib * MIB for mib in facts["context_mib"]),
+        torch_memory_bytes=round(facts["torch_memory_mib"] * MIB),
+        context_bytes=tuple(round(mib * MIB) for mib in facts["context_mib"]),
         compute_capability=facts["compute_capability"],
         multiprocessors=facts["multiprocessors"],
         fp32_flops=speeds["fp32_tflops"] * TERA,
@@ -160,6 +162,7 @@ def _entry(facts: dict[str, Any], prices: tuple[Price, ...]) -> GpuEntry:
         memory_estimated=facts.get("memory_estimated", False),
         memory_only=memory_only,
         prices=prices,
+        own=own,
     )
 
 

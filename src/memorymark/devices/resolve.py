@@ -50,7 +50,7 @@ def by_rent_and_memory(gpu: GpuEntry) -> tuple[bool, int]:
 
 def for_gpu(target: Target, gpu: GpuEntry) -> Target:
     """Returns the target to predict for a GPU, with the same cap."""
-    return replace(target, device=AUTO, gpu=gpu.id)
+    return replace(target, device=AUTO, gpu=gpu.id, gpu_facts=gpu.own)
 
 
 def for_prediction(target: Target) -> Target:

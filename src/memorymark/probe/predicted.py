@@ -67,6 +67,8 @@ class PredictedProbe:
             device_kind="cuda",
             device_name=gpu.name,
             gpu_id=gpu.id,
+            gpu_facts=gpu.own,
+            memory_only=gpu.memory_only,
             total_bytes=gpu.torch_memory_bytes,
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
@@ -108,7 +110,7 @@ class PredictedProbe:
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
-        seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
+        seconds = None if self._gpu.memory_only else self._seconds(batch_size, trial.peak_allocated_bytes)
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
         samples = batch_size * self._recipe.accumulation_steps
@@ -120,7 +122,7 @@ class PredictedProbe:
                 context_bytes=self._context_bytes,
             ),
             step_seconds=seconds,
-            samples_per_second=samples / seconds,
+            samples_per_second=samples / seconds if seconds else None,
         )
         # With expandable segments the last page may reach beyond a cap.
         info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
