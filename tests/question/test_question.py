@@ -147,7 +147,10 @@ def test_the_same_question_has_the_same_key_whoever_asks_and_however_the_model_i
         ({"margin": float("nan")}, "margin= must be from 0"),
         ({"price_per_hour": -1.0}, "price_per_hour= must be 0 or more, not -1"),
         ({"price_per_hour": float("inf")}, "price_per_hour= must be from 0 to"),
-        ({"all_gpus": True, "price_per_hour": 1.0}, "all_gpus= uses the catalog's prices; drop one"),
+        (
+            {"all_gpus": True, "price_per_hour": 1.0},
+            "price_per_hour= is for one GPU; give .* as prices=",
+        ),
         ({"all_gpus": True, "request": Request(model="bert", target=Target(gpu="a10"))}, "drop gpu=, device= and"),
         ({"all_gpus": True, "request": Request(model="bert", target=Target(device="cpu"))}, "drop gpu=, device= and"),
     ],

@@ -89,7 +89,7 @@ def _check(facts: Any) -> None:
         raise _wrong(f"a GPU is described by a JSON object with its {', '.join(ALWAYS)}, not {shown(facts)}.")
     for name, value in facts.items():
         if name not in FACTS:
-            near = did_you_mean(nearest(name, FACTS)) if isinstance(name, str) else ""
+            near = did_you_mean(nearest(name, list(FACTS))) if isinstance(name, str) else ""
             said = near or f"it may have {', '.join(FACTS)}. "
             raise _wrong(f"the description of a GPU has no field {shown(name)}: {said.strip()}", "unknown_option")
         if not FACTS[name].is_valid(value):

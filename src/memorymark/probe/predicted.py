@@ -63,6 +63,7 @@ class PredictedProbe:
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         unknown, untimed = split_unknown(step.later)
         self._tried: dict[int, Trial] = {}
+        self._scratch_at: tuple[int, dict[int, tuple[Growth, Scratch]]] = (0, {})
         self.info = ProbeInfo(
             device_kind="cuda",
             device_name=gpu.name,
@@ -156,7 +157,12 @@ class PredictedProbe:
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
         if growth.operation.name not in RULES:
             return NOTHING
-        return scratch_of(growth.at(batch_size), self._gpu)
+        if self._scratch_at[0] != batch_size:  # every trial runs several steps of one size
+            self._scratch_at = (batch_size, {})
+        known = self._scratch_at[1]
+        if id(growth) not in known:  # the operation stays with its id, which could be another's otherwise
+            known[id(growth)] = growth, scratch_of(growth.at(batch_size), self._gpu)
+        return known[id(growth)][1]
 
     def _memory(self, capacity_bytes: int | None) -> Memory:
         return Memory(

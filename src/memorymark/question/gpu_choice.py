@@ -39,8 +39,10 @@ def with_gpu_options(given: Mapping[str, Any], *, several: bool = True) -> dict[
 def _gpus(given: Any) -> dict[str, Any]:
     """Returns the options for what was given as the GPU: a name, a file, its content, or several of these."""
     names = _listed(given)
+    if given is None:
+        return {"gpu": None}
     if names is None:
-        return {"gpu": given}
+        raise _wrong("{gpu} must be a string, or a list of several, not {given}.", given)
     described = [one for one in names if _is_description(one)]
     others = [one for one in names if not _is_description(one)]
     if len(described) > 1:
@@ -91,8 +93,10 @@ def _read(file: Path) -> Any:
 def _price(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns one price for one GPU, or the prices of several in the order in which these are named."""
     texts = given.split(",") if isinstance(given, str) else given
+    if texts is None or isinstance(texts, (int, float)):
+        return {"price_per_hour": _number(texts)}
     if not isinstance(texts, Iterable):
-        return {"price_per_hour": texts}
+        raise _no_price(texts)
     prices = [_number(one) for one in texts]
     named = list(options.get("compare_gpus", ()))
     if len(prices) == 1 and not named:
@@ -116,14 +120,20 @@ def _price(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(given: Any) -> Any:
     try:
+        if isinstance(given, bool):
+            raise _no_price(given)
         return float(given) if isinstance(given, str) else given
     except ValueError:
-        raise UsageError(
-            Message("{price_per_hour} must be a number, or several as in 0.49,1.29, not {given}.", given=shown(given)),
-            code="wrong_type",
-            field="price_per_hour",
-            given=given,
-        ) from None
+        raise _no_price(given) from None
+
+
+def _no_price(given: Any) -> UsageError:
+    return UsageError(
+        Message("{price_per_hour} must be a number, or several for several GPUs, not {given}.", given=shown(given)),
+        code="wrong_type",
+        field="price_per_hour",
+        given=given,
+    )
 
 
 def _wrong(template: str, given: Any, code: Code = "wrong_type", why: str = "") -> UsageError:

@@ -21,7 +21,7 @@ COLUMNS = ("gpu", "usd_per_hour")
 def settled_prices(prices: Any, target: Target) -> dict[str, float]:
     """Returns prices by the ids of their GPUs; raises on an unknown GPU and on what is no price."""
     if not isinstance(prices, Mapping) or len(prices) > MOST_GPUS:
-        raise _wrong(f"{{prices}} must be dollars per hour by GPU, as in l4: 0.49, for at most {MOST_GPUS}.", prices)
+        raise _wrong(f"{{prices}} must be dollars per hour by GPU, for {MOST_GPUS} at most, not {{given}}.", prices)
     settled: dict[str, float] = {}
     for name, given in prices.items():
         gpu = _id_of(str(name), target)

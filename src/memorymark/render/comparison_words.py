@@ -34,9 +34,7 @@ def about_contest(result: Comparison) -> list[str]:
         if candidates
     ]
     if result.unpriced:
-        said.append(
-            f"No price is known for {_few(result.unpriced)}; not considered for cheapest. Give --prices for them."
-        )
+        said.append(f"No price is known for {_few(result.unpriced)}; not considered for cheapest: give --prices.")
     return said
 
 
