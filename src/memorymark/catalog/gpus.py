@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from memorymark.checks.nearest import MOST_NAMED, did_you_mean, letters, nearest
 from memorymark.checks.types import shown
@@ -87,6 +87,8 @@ class GpuEntry(Document):
     nvlink_bytes_per_second: float = field(metadata=LEFT_OUT)
     boost_clock_hz: float = field(metadata=LEFT_OUT)
     l2_cache_bytes: int = field(metadata=LEFT_OUT)
+    segment: Literal["datacenter", "workstation", "desktop"]
+    """Where such GPUs are used; groups lists."""
     memory_estimated: bool
     """Whether nobody published what torch sees of its memory, so that this is an estimate."""
     memory_only: bool
@@ -159,6 +161,7 @@ def entry_of(facts: dict[str, Any], prices: tuple[Price, ...], own: dict[str, An
         nvlink_bytes_per_second=speeds["nvlink_gb_per_second"] * GIGA,
         boost_clock_hz=speeds["boost_clock_mhz"] * MEGA,
         l2_cache_bytes=round(speeds["l2_cache_mib"] * MIB),
+        segment=facts.get("segment", "desktop"),
         memory_estimated=facts.get("memory_estimated", False),
         memory_only=memory_only,
         prices=prices,

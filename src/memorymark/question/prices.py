@@ -36,7 +36,12 @@ def settled_prices(prices: Any, target: Target) -> dict[str, float]:
 
 def _id_of(name: str, target: Target) -> str:
     own = target.entry if target.gpu_facts is not None else None
-    return own.id if own is not None and name.strip().lower() in (own.id, own.name.lower()) else find_gpu(name).id
+    if own is not None and name.strip().lower() in (own.id, own.name.lower()):
+        return own.id
+    try:
+        return find_gpu(name).id
+    except UsageError as error:
+        raise UsageError(error.message, code=error.code, field="prices", given=name, allowed=error.allowed) from None
 
 
 def read_prices(path: str) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Question:
 
     def __post_init__(self) -> None:
         settle_options(self)
-        object.__setattr__(self, "compare_gpus", tuple(dict.fromkeys(find_gpu(one).id for one in self.compare_gpus)))
+        object.__setattr__(self, "compare_gpus", tuple(dict.fromkeys(_one_of_several(one) for one in self.compare_gpus)))
         if self.prices is not None:
             object.__setattr__(self, "prices", settled_prices(self.prices, self.request.target))
         for field_of, message, clashes in (*self._conflicts(), *self._conflicts_of_run()):
@@ -235,6 +235,15 @@ class Question:
             "seq_lens": tuple(data.get("seq_lens", ())),
         }
         return cls(**{**data, **parts})
+
+
+def _one_of_several(name: Any) -> str:
+    try:
+        return find_gpu(str(name)).id
+    except UsageError as error:  # what it suggests would replace all of them
+        raise UsageError(
+            error.message, code=error.code, field="compare_gpus", given=name, allowed=error.allowed
+        ) from None
 
 
 def not_counted_in_tokens(request: Request) -> Message:
