@@ -11,7 +11,7 @@ from typing import Any
 
 from memorymark.advice.fitting import facts_of, fitting_steps
 from memorymark.catalog import GpuEntry, all_gpus
-from memorymark.devices.resolve import by_rent_and_memory, for_gpu, gpu_here
+from memorymark.devices.resolve import for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
 from memorymark.engine.search import TrialLog, search_with
 from memorymark.engine.site import Site
@@ -191,7 +191,8 @@ class _Suggesting:
         request = self._changed(changes)
         needs_bf16 = request is not None and request.recipe.precision == "bf16"
         timed = [gpu for gpu in all_gpus() if not gpu.memory_only]
-        order = sorted(timed, key=lambda gpu: (gpu.id != self._gpu.id or not is_capped, *by_rent_and_memory(gpu)))
+        order = sorted(timed, key=lambda gpu: (gpu.price is None, gpu.torch_memory_bytes))
+        order.sort(key=lambda gpu: gpu.id != self._gpu.id or not is_capped)
         roomy = [
             gpu
             for gpu in order

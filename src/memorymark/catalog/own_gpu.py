@@ -48,6 +48,7 @@ COUNT = _Fact("a whole number above 0", partial(_is_number, least=1, whole=True)
 FROM_0 = _Fact("a number, 0 or more", _is_number)
 TEXT = _Fact("a short text", _is_text)
 FLAG = _Fact("true or false", lambda value: isinstance(value, bool))
+SEGMENTS = ("datacenter", "workstation", "desktop")
 FACTS = {
     "id": TEXT,
     "name": TEXT,
@@ -70,6 +71,7 @@ FACTS = {
     "host_link_gb_per_second": ABOVE_0,
     "nvlink_gb_per_second": FROM_0,
     "usd_per_hour": FROM_0,
+    "segment": _Fact("datacenter, workstation or desktop", SEGMENTS.__contains__),
     "matches": _Fact("a list of texts", lambda value: isinstance(value, list) and all(map(_is_text, value))),
 }
 ALWAYS = ("name", "memory_mib", "compute_capability", "multiprocessors")

@@ -40,12 +40,9 @@ def default_gpu_target(target: Target) -> Target:
             allowed={"above": 0, "maximum": max(gpu.usable_bytes for gpu in timed) / GIB},
         )
     default = find_gpu(DEFAULT_GPU)
-    return for_gpu(target, default if default in roomy else min(roomy, key=by_rent_and_memory))
-
-
-def by_rent_and_memory(gpu: GpuEntry) -> tuple[bool, int]:
-    """Returns a key that sorts GPUs with a known price first, and smaller ones before larger ones."""
-    return gpu.price is None, gpu.usable_bytes
+    return for_gpu(
+        target, default if default in roomy else min(roomy, key=lambda gpu: (gpu.price is None, gpu.usable_bytes))
+    )
 
 
 def for_gpu(target: Target, gpu: GpuEntry) -> Target:

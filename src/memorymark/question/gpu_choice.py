@@ -106,7 +106,7 @@ def _price(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
             Message(
                 "{price_per_hour} names {prices} for {gpus}; give one for each, in the same order, or use {prices_of}.",
                 prices="1 price" if len(prices) == 1 else f"{len(prices)} prices",
-                gpus="1 GPU" if len(named) == 1 else f"{len(named)} GPUs",
+                gpus=f"{len(named)} GPUs" if len(named) > 1 else "one GPU",
                 prices_of=Message("{prices}"),
             ),
             code="conflict",

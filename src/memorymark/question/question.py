@@ -112,7 +112,9 @@ class Question:
 
     def __post_init__(self) -> None:
         settle_options(self)
-        object.__setattr__(self, "compare_gpus", tuple(dict.fromkeys(_one_of_several(one) for one in self.compare_gpus)))
+        object.__setattr__(
+            self, "compare_gpus", tuple(dict.fromkeys(_one_of_several(one) for one in self.compare_gpus))
+        )
         if self.prices is not None:
             object.__setattr__(self, "prices", settled_prices(self.prices, self.request.target))
         for field_of, message, clashes in (*self._conflicts(), *self._conflicts_of_run()):
