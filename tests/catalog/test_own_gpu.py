@@ -71,6 +71,7 @@ def test_a_field_that_is_missing_is_named(field):
         ({"compute_capability": "6.1"}, "compute_capability of a GPU must be"),
         ({"context_mib": [500, 400, 300]}, "context_mib of a GPU must be three numbers"),
         ({"torch_memory_mib": 30000}, "torch_memory_mib of a GPU must not be above"),
+        ({"memory_mib": 401}, "memory_mib of a GPU must leave more than its context_mib takes"),
         ({"name": ""}, "name of a GPU must be a short text"),
         ({"bandwith_gb_per_second": 1}, "no field 'bandwith_gb_per_second': did you mean bandwidth_gb_per_second"),
     ],

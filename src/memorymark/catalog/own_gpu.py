@@ -83,7 +83,10 @@ def own_gpu(facts: Mapping[str, Any]) -> GpuEntry:
     _check(facts)
     usual = {name: value for name, value in _usual(facts).items() if name not in facts}
     price = (Price(facts["usd_per_hour"], "as given"),) if "usd_per_hour" in facts else ()
-    return entry_of({**usual, **facts, "matches": []}, price, dict(facts))
+    entry = entry_of({**usual, **facts, "matches": []}, price, dict(facts))
+    if entry.context_bytes[-1] >= entry.torch_memory_bytes:
+        raise _wrong("memory_mib of a GPU must leave more than its context_mib takes.", "out_of_range")
+    return entry
 
 
 def _check(facts: Any) -> None:
