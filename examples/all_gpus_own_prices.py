@@ -17,15 +17,9 @@ workload = mm.Workload(
     loss=lambda model, batch: model(**batch).square().mean(),
     name="two layers",
 )
-comparison = mm.analyze(workload, all_gpus=True, precision="fp16")
-
-
-def usd_per_million(one):
-    return USD_PER_HOUR[one.gpu_id] / 3600 / one.samples_per_second * 1e6
-
+comparison = mm.analyze(workload, gpu=list(USD_PER_HOUR), prices=USD_PER_HOUR, precision="fp16")
 
 print("GPU                 batch  samples/s  $ a million samples")
-priced = [one for one in comparison.contenders if one.gpu_id in USD_PER_HOUR and one.samples_per_second]
-for one in sorted(priced, key=usd_per_million):
-    speed, cost = one.samples_per_second, usd_per_million(one)
+for one in sorted(comparison.contenders, key=lambda one: one.usd_per_million_samples):
+    speed, cost = one.samples_per_second, one.usd_per_million_samples
     print(f"{one.gpu_name:<18}{one.recommended_batch_size:>7}{speed:>11,.0f}{cost:>21.2f}")

@@ -18,7 +18,7 @@ from support.tiny import PARAMETERS, TinyNet, tiny, tiny_batch
 
 HERE = {"device": "cpu", "memory_gib": 1 / 1024}
 # What the command line has and Python does not: it prints, or asks a service, which Client does.
-ONLY_THERE = {"code", "script", "as_json", "quiet", "server", "fresh", "no_history", "model"}
+ONLY_THERE = {"code", "script", "as_json", "quiet", "server", "fresh", "no_history", "model", "every_gpu"}
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,13 @@ def test_an_option_of_a_wrong_type_is_refused_by_its_name(model, option):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: mm.analyze("bert", gpu=5), "gpu= must be a string, not 5"),
+        (lambda: mm.analyze("bert", gpu=5), "gpu= must be a string, or a list of several, not 5"),
         (lambda: mm.analyze("bert", memory_gib="8"), "memory_gib= must be a number, not '8'"),
         (lambda: mm.analyze("bert", margin="x"), "margin= must be a number, not 'x'"),
-        (lambda: mm.analyze("bert", price_per_hour=True), "price_per_hour= must be a number, not True"),
+        (
+            lambda: mm.analyze("bert", price_per_hour=True),
+            "price_per_hour= must be a number, or several .*, not True",
+        ),
         (lambda: mm.analyze("bert", people=2.5), "people= must be a whole number, not 2.5"),
         (lambda: mm.analyze("bert", fused="no"), "fused= must be True or False, not 'no'"),
         (lambda: mm.analyze("bert", seq_len="128"), "seq_len= must be a whole number, not '128'"),

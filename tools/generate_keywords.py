@@ -20,14 +20,33 @@ from memorymark.question.usage import Usage
 FILE = Path(__file__).parents[1] / "src" / "memorymark" / "keyword_types.py"
 TYPES = {"flag": "bool", "count": "int", "number": "float", "text": "str", "document": "dict[str, Any]"}
 # What ``analyze`` and its like take by themselves, or decide.
-APART = {"model", "config", "batch_size", "seq_len", "seq_lens", "all_gpus", "advise", "try_compile"}
+APART = {
+    "model",
+    "config",
+    "batch_size",
+    "seq_len",
+    "seq_lens",
+    "all_gpus",
+    "compare_gpus",
+    "gpu_facts",
+    "advise",
+    "try_compile",
+}
 # Of a module that is there already: its optimizer, adapters and attention are its owner's.
 OF_ITS_OWNER = {"optimizer", "lora", "attention", "loss"}
+# What people write in more ways than one, besides what the option declares.
+WRITTEN = {
+    "gpu": "str | Path | Sequence[str] | Mapping[str, Any] | None",
+    "price_per_hour": "float | Sequence[float] | None",
+    "prices": "Mapping[str, float] | str | Path | None",
+}
 HEAD = '''"""The options of a question as keywords of Python. Made by tools/generate_keywords.py: do not edit."""
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
 
 from memorymark.events import OnEvent
 '''
@@ -38,6 +57,8 @@ def typed(one: Option) -> str:
     if one.choices is not None:
         named = f"Literal[{', '.join(repr(value) for value in one.choices.values)}]".replace("'", '"')
         return f"{named} | bool" if one.alone else named
+    if one.name in WRITTEN:
+        return WRITTEN[one.name]
     return TYPES[one.type] + (" | None" if one.is_optional else "")
 
 
@@ -48,7 +69,7 @@ def declaration(name: str, doc: str, bases: str, options: Iterable[str]) -> str:
 
 def module() -> str:
     """The text of the file."""
-    recipe, target = names_of(Recipe), names_of(Target)
+    recipe, target = names_of(Recipe), [name for name in names_of(Target) if name not in APART]
     sample = [name for name in names_of(Request) if name not in APART]
     asked = [name for name in names_of(Question, Usage) if name not in APART]
     own = [name for name in recipe if name not in OF_ITS_OWNER]

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from memorymark.advice.advise import advise
 from memorymark.advice.suggesting import suggest
-from memorymark.catalog import all_gpus
-from memorymark.devices.resolve import for_prediction
+from memorymark.devices.resolve import for_gpu, for_prediction
 from memorymark.engine.analyze import analyze_with
 from memorymark.engine.longest_samples import with_longest_samples
 from memorymark.engine.other_loop import with_other_loop
@@ -74,7 +73,7 @@ def with_suggestions(error: DoesNotFitError, suggestions: list[Suggestion]) -> D
 def _answer(question: Question, site: Site, on_event: OnEvent) -> Result:
     if question.advise:
         return advise(question, site, on_event)
-    if question.all_gpus:
+    if question.compares_gpus:
         return _compare(question, site, on_event)
     return _sweep(question, site, on_event) if question.seq_lens else _analyze(question, site, on_event)
 
@@ -91,18 +90,18 @@ def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
 
 
 def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
-    """Analyzes the request for every GPU of the catalog."""
-    request = question.request
-    first, *others = all_gpus()
+    """Analyzes the request for every GPU of the catalog, or for those that are named."""
+    request, compared = question.request, question.gpus_compared
+    first, *others = compared
     analyses: dict[str, Analysis] = {}
-    opened = site.open(replace(request, target=replace(request.target, gpu=first.id)))
+    opened = site.open(replace(request, target=for_gpu(request.target, first)))
     start = time.perf_counter()
     on_event(site.announce("tracing", request))
     with opened as probe:
         for gpu in (first, *others):
             if gpu is not first:
                 start = time.perf_counter()
-                probe.retarget(gpu.id)
+                probe.retarget(gpu)
             try:
                 analyses[gpu.id] = with_other_loop(analyze_with(question, probe, ignore, start), probe)
                 batch = analyses[gpu.id].max_batch_size
@@ -111,12 +110,12 @@ def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
                 on_event(StageStarted("search", f"{gpu.name}: does not fit"))
         info = probe.info
     if not analyses:
-        largest = max(all_gpus(), key=lambda gpu: gpu.memory_bytes)
+        largest = max(compared, key=lambda gpu: gpu.memory_bytes)
+        none = "no GPU of the catalog" if question.all_gpus else "none of these GPUs"
         recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
-        raise DoesNotFitError(
-            f"{request.entry.name} ({recipe}) fits no GPU of the catalog, not even the {largest.name}", info=info
-        )
-    return Comparison(request, analyses)
+        raise DoesNotFitError(f"{request.entry.name} ({recipe}) fits {none}, not even the {largest.name}", info=info)
+    ids = tuple(gpu.id for gpu in compared)
+    return Comparison(request, analyses, ids, question.prices or {})
 
 
 def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:

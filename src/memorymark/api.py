@@ -96,7 +96,7 @@ def predict(
 ) -> Trial:
     """Predicts one batch size for the GPU that ``gpu`` names, the local one, or the default."""
     given: dict[str, Any] = {**options, "batch_size": batch_size}
-    run, batch_size = taken_run(given), given.pop("batch_size")
+    run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
     return engine.predict(make_request(model, given), batch_size, workload=_own(model), **run)[1]
 
 
@@ -105,7 +105,7 @@ def measure(
 ) -> Trial:
     """Runs one batch size on a local device and returns its memory peaks, breakdown and throughput."""
     given: dict[str, Any] = {**options, "batch_size": batch_size}
-    run, batch_size = taken_run(given), given.pop("batch_size")
+    run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
     return engine.measure(make_request(model, given), batch_size, workload=_own(model), **run)[1]
 
 

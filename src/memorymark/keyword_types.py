@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
 
 from memorymark.events import OnEvent
 
@@ -57,7 +59,7 @@ class TargetOptions(TypedDict, total=False):
 
     device: str
     """Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one."""
-    gpu: str | None
+    gpu: str | Path | Sequence[str] | Mapping[str, Any] | None
     """Predict for this GPU of the catalog."""
     memory_gib: float | None
     """Limit the memory that the allocator may use, in GiB."""
@@ -152,8 +154,10 @@ class AnalysisOptions(ModelOptions, RecipeOptions, TargetOptions, RunOptions, to
     """Do not try batch sizes above this one."""
     margin: float
     """Fraction of the memory to leave free."""
-    price_per_hour: float | None
+    price_per_hour: float | Sequence[float] | None
     """Dollars per GPU hour; defaults to the catalog's price."""
+    prices: Mapping[str, float] | str | Path | None
+    """Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price."""
     hours_per_run: float
     """Hours that one run takes today."""
     runs_per_year: float

@@ -11,6 +11,7 @@ from memorymark.errors import UsageError
 from memorymark.keyword_types import AnalysisOptions
 from memorymark.messages import Message
 from memorymark.question import flat
+from memorymark.question.gpu_choice import with_gpu_options
 from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
 from memorymark.question.request import OwnRequest, Request
@@ -52,8 +53,14 @@ def make_question(model: str | Request | Workload, options: Mapping[str, Any]) -
     return flat.make_question(options, request)
 
 
-def taken_run(options: dict[str, Any]) -> dict[str, Any]:
-    """Checks the types of all options, removes those that say how to run, and returns these."""
+def taken_run(options: dict[str, Any], *, several_gpus: bool = True) -> dict[str, Any]:
+    """Checks the types of all options, removes those that say how to run, and returns these.
+
+    GPUs and prices become the options that they stand for.
+    """
+    settled = with_gpu_options(options, several=several_gpus)
+    options.clear()
+    options.update(settled)
     options.update(require_types(options, AnalysisOptions))
     return {RUN[name]: options.pop(name) for name in RUN if name in options}
 

@@ -19,8 +19,8 @@ Dialect = Literal["command_line", "python", "http"]
 
 # Options whose names differ between dialects; the model is positional in commands and calls.
 OTHER_NAMES: dict[Dialect, dict[str, str]] = {
-    "command_line": {"model": "MODEL", "seq_lens": "--seq-len"},
-    "python": {"model": "model", "seq_lens": "seq_len="},
+    "command_line": {"model": "MODEL", "seq_lens": "--seq-len", "compare_gpus": "--gpu", "gpu_facts": "--gpu"},
+    "python": {"model": "model", "seq_lens": "seq_len=", "compare_gpus": "gpu=", "gpu_facts": "gpu="},
     "http": {"model": "model_name"},
 }
 # Messages also come from other processes, so a format spec must not be able to ask for megabytes of padding.

@@ -18,6 +18,7 @@ from memorymark.largest_batch import size_within
 from memorymark.messages import Message
 from memorymark.probe.base import Probe
 from memorymark.question.flat import fields_of
+from memorymark.question.gpu_choice import with_gpu_options
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.options import require_option
 from memorymark.question.question import DEFAULT_MARGIN, Question
@@ -136,7 +137,7 @@ def _read(options: dict[str, Any], optimizer: str | None) -> tuple[_Search, Reci
 
     if isinstance(options.get("device"), torch.device):
         options["device"] = str(options["device"])
-    options = require_types(options, AnalysisOptions)
+    options = require_types(with_gpu_options(options, several=False), AnalysisOptions)
     search = _Search(options.pop("max_batch"), options.pop("margin"), options.pop("on_event"))
     require_option(Question, "max_batch", search.max_batch)
     require_option(Question, "margin", search.margin)
@@ -151,7 +152,9 @@ def _read(options: dict[str, Any], optimizer: str | None) -> tuple[_Search, Reci
             proposals=[without("attention")],
         )
     refuse_others(
-        options, (*ModuleOptions.__annotations__, "lora", *OWN), "see docs/python.md for those of max_batch_size"
+        options,
+        (*ModuleOptions.__annotations__, "gpu_facts", "lora", *OWN),
+        "see docs/python.md for those of max_batch_size",
     )
     return search, Recipe(**fields_of(Recipe, options)), Target(**fields_of(Target, options))
 

@@ -5,7 +5,7 @@ import pytest
 
 from memorymark.catalog import Price, all_gpus, find_gpu, match_gpu
 from memorymark.errors import UsageError
-from memorymark.units import MIB
+from memorymark.units import GIB, MIB
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,26 @@ from memorymark.units import MIB
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H200", "h200"),
         ("NVIDIA B200", "b200"),
+        ("NVIDIA L40", "l40"),
+        ("NVIDIA A40", "a40"),
+        ("NVIDIA A30", "a30"),
+        ("NVIDIA GH200 480GB", "gh200"),
+        ("NVIDIA GB200", "gb200"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("NVIDIA H200 NVL", "h200-nvl"),
+        ("NVIDIA GeForce RTX 2080 Ti", "rtx2080-ti"),
+        ("NVIDIA GeForce RTX 3080 Ti", "rtx3080-ti"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "rtx4070-ti-super"),
+        ("NVIDIA GeForce RTX 4070 SUPER", "rtx4070-super"),
+        ("NVIDIA GeForce RTX 4070", "rtx4070"),
+        ("NVIDIA RTX A6000", "rtx-a6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx6000-ada"),
+        ("Quadro RTX 6000", "quadro-rtx6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-max-q"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("AMD Instinct MI250X / MI250", "mi250x"),
     ],
 )
 def test_a_gpu_is_found_by_the_name_its_driver_gives(device_name, gpu):
@@ -34,21 +54,35 @@ def test_a_gpu_is_found_by_the_name_its_driver_gives(device_name, gpu):
 @pytest.mark.parametrize(
     "device_name",
     [
-        "NVIDIA L40",
-        "NVIDIA A40",
-        "NVIDIA GH200 480GB",
-        "NVIDIA GB200",
-        "NVIDIA H100 PCIe",
         "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
         "NVIDIA H200 MIG 3g.71gb",
         "NVIDIA A10-8Q",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4090 Ti",
+        "NVIDIA GeForce RTX 4070 Laptop GPU",
+        "NVIDIA RTX 4000 SFF Ada Generation",
+        "NVIDIA GeForce RTX 3080",
         "CPU",
         "",
     ],
 )
 def test_a_gpu_that_only_resembles_one_of_the_catalog_is_not_taken_for_it(device_name):
     assert match_gpu(device_name) is None
+
+
+@pytest.mark.parametrize(
+    ("device_name", "gib", "gpu"),
+    [
+        ("NVIDIA GeForce RTX 3080", 9.77, "rtx3080-10gb"),
+        ("NVIDIA GeForce RTX 3080", 12, "rtx3080-12gb"),
+        ("NVIDIA GeForce RTX 4060 Ti", 16, "rtx4060-ti-16gb"),
+        ("NVIDIA GeForce RTX 5060 Ti", 7.6, "rtx5060-ti-8gb"),
+    ],
+)
+def test_of_gpus_that_share_a_name_it_is_the_one_with_that_memory(device_name, gib, gpu):
+    assert match_gpu(device_name, int(gib * GIB)).id == gpu
+    assert match_gpu(device_name, 40 * GIB) is None
 
 
 def test_the_price_is_the_cheapest_of_the_latest_of_each_provider():
@@ -78,6 +112,8 @@ def test_every_price_belongs_to_a_gpu_and_says_from_whom_and_of_when():
 
 
 each_gpu = pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+TIMED = [gpu for gpu in all_gpus() if not gpu.memory_only]
+each_timed_gpu = pytest.mark.parametrize("gpu", TIMED, ids=lambda gpu: gpu.id)
 
 
 @each_gpu
@@ -85,15 +121,15 @@ def test_torch_sees_a_little_less_than_the_driver_and_the_context_takes_a_little
     least, usual, most = gpu.context_bytes
 
     assert 0.9 * gpu.memory_bytes < gpu.torch_memory_bytes < gpu.memory_bytes
-    assert 0 < least <= usual <= most < 0.05 * gpu.torch_memory_bytes
+    assert 100 * MIB < least <= usual <= most < min(1.25 * GIB, 0.12 * gpu.torch_memory_bytes)
 
 
-@each_gpu
+@each_timed_gpu
 def test_shorter_numbers_are_never_slower(gpu):
     assert 0 < gpu.fp32_flops <= gpu.tf32_flops <= gpu.half_flops
 
 
-@each_gpu
+@each_timed_gpu
 def test_rates_are_in_operations_and_bytes_a_second(gpu):
     """An A100 does 312 TFLOPS in half precision and moves 1.5 TB/s; no GPU is a hundred times faster or slower."""
     assert 3e12 < gpu.half_flops < 3e16
@@ -101,8 +137,50 @@ def test_rates_are_in_operations_and_bytes_a_second(gpu):
 
 
 def test_tf32_is_no_faster_than_fp32_where_there_are_no_tensor_cores_for_it():
-    assert {gpu.id for gpu in all_gpus() if gpu.capability < (8, 0)} == {"t4", "v100-16gb", "v100-32gb"}
-    assert all(gpu.tf32_flops == gpu.fp32_flops for gpu in all_gpus() if gpu.capability < (8, 0))
+    before_ampere = [gpu for gpu in TIMED if gpu.capability < (8, 0)]
+
+    assert {"t4", "v100-16gb", "rtx2080-ti", "titan-rtx"} < {gpu.id for gpu in before_ampere}
+    assert all(gpu.tf32_flops == gpu.fp32_flops for gpu in before_ampere)
+
+
+@each_timed_gpu
+def test_the_rate_in_fp32_is_what_its_cores_do_at_the_boost_clock(gpu):
+    cores = 64 if gpu.capability in ((7, 0), (7, 5), (8, 0)) else 128
+
+    assert gpu.fp32_flops == pytest.approx(2 * cores * gpu.multiprocessors * gpu.boost_clock_hz, rel=0.04)
+
+
+@each_timed_gpu
+def test_the_rate_in_half_precision_is_what_its_tensor_cores_do_when_they_sum_in_fp32(gpu):
+    """GeForce cards sum in fp32 at half the rate of professional ones with the same chip."""
+    a_clock = gpu.half_flops / gpu.multiprocessors / gpu.boost_clock_hz
+    of = {(7, 0): 1024, (8, 0): 2048, (9, 0): 4096, (10, 0): 8192, (10, 3): 8192}
+    full = of.get(gpu.capability, 1024)
+
+    assert any(a_clock == pytest.approx(rate, rel=0.16) for rate in (full, full / 2))
+    if "GeForce" in gpu.name:
+        assert a_clock == pytest.approx(512, rel=0.04)
+
+
+@each_timed_gpu
+def test_memory_moves_as_fast_as_such_a_gpu_s_can(gpu):
+    assert 4 < gpu.fp32_flops / gpu.bytes_per_second < 180
+    assert 10e9 <= gpu.host_link_bytes_per_second < 0.5 * gpu.bytes_per_second
+    assert gpu.nvlink_bytes_per_second == 0 or gpu.nvlink_bytes_per_second >= 50e9
+    assert 1 * MIB < gpu.l2_cache_bytes < 256 * MIB
+
+
+def test_of_gpus_of_amd_only_the_memory_is_known():
+    amd = [gpu for gpu in all_gpus() if gpu.name.startswith("AMD")]
+
+    assert [gpu.id for gpu in amd] == [gpu.id for gpu in all_gpus() if gpu.memory_only] == ["mi250", "mi250x", "mi300x"]
+    assert all(gpu.half_flops == gpu.bytes_per_second == 0 and gpu.torch_memory_bytes > 60 * GIB for gpu in amd)
+    assert amd[-1].to_dict()["memory_only"]
+
+
+def test_estimated_memory_is_marked():
+    assert find_gpu("rtx5060-ti-16gb").to_dict()["memory_estimated"]
+    assert not find_gpu("h200").memory_estimated
 
 
 def test_the_compute_capability_is_two_numbers():
@@ -131,6 +209,7 @@ def test_a_gpu_to_predict_for_is_found_by_the_name_its_driver_gives(name, gpu):
     [
         ("a100", "a100-40gb or a100-80gb"),
         ("v100", "v100-16gb or v100-32gb"),
+        ("rtx3080", "rtx3080-10gb, rtx3080-12gb or rtx3080-ti"),
         ("h20", "h200"),
         ("NVIDIA H100 96GB", "h100"),
         ("rtx-409", "rtx4090"),

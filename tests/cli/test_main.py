@@ -25,13 +25,21 @@ REQUEST_OPTIONS = [
     "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
-MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year", "--samples", "--tokens"]
+MONEY_OPTIONS = [
+    "--hours-per-run",
+    "--people",
+    "--price-per-hour",
+    "--prices",
+    "--runs-per-year",
+    "--samples",
+    "--tokens",
+]
 # Scripts depend on these names: what is missing here breaks somebody, what is new belongs into this list.
 INTERFACE = {
     "": ["--install-completion", "--show-completion", "--version"],
     "analyze": [
-        "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--fresh", "--margin", "--max-batch", "--no-history",
-        "--server",
+        "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--all-gpus", "--every-gpu", "--fresh", "--margin", "--max-batch",
+        "--no-history", "--server",
     ],
     "advise": [
         "MODEL", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--code", "--fresh", "--margin", "--max-batch", "--no-history",

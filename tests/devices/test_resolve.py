@@ -65,14 +65,14 @@ def test_without_a_gpu_it_is_predicted_for_the_one_of_the_published_table(cap_by
 
 
 @pytest.mark.parametrize(
-    ("cap_gib", "gpu"), [(22.5, "rtx4090"), (30, "rtx5090"), (35, "a100-40gb"), (78, "h100"), (130, "h200")]
+    ("cap_gib", "gpu"), [(22.5, "rtx4090"), (30, "a100-40gb"), (42, "l40s"), (78, "h100"), (130, "h200")]
 )
-def test_for_a_larger_cap_it_is_the_smallest_gpu_that_has_it(cap_gib, gpu):
+def test_for_a_larger_cap_it_is_the_smallest_gpu_for_rent_that_has_it(cap_gib, gpu):
     cap_bytes = int(cap_gib * GIB)
 
     target = default_gpu_target(Target(memory_cap_bytes=cap_bytes))
 
-    roomy = [entry.usable_bytes for entry in all_gpus() if entry.usable_bytes >= cap_bytes]
+    roomy = [entry.usable_bytes for entry in all_gpus() if entry.price and entry.usable_bytes >= cap_bytes]
     assert target == Target(gpu=gpu, memory_cap_bytes=cap_bytes)
     assert find_gpu(gpu).usable_bytes == min(roomy)
 
@@ -80,7 +80,7 @@ def test_for_a_larger_cap_it_is_the_smallest_gpu_that_has_it(cap_gib, gpu):
 def test_a_cap_that_no_gpu_has_is_refused():
     largest = max(gpu.usable_bytes for gpu in all_gpus())
 
-    assert default_gpu_target(Target(memory_cap_bytes=largest)).gpu == "b200"
+    assert default_gpu_target(Target(memory_cap_bytes=largest)).gpu == "b300"
     for cap_bytes in (largest + 1, 9999 * GIB):
         with pytest.raises(UsageError, match=r"no GPU in the catalog has the .* GiB of memory_gib=; lower it"):
             default_gpu_target(Target(memory_cap_bytes=cap_bytes))

@@ -304,7 +304,7 @@ def test_a_step_takes_longer_on_a_slower_gpu_and_at_a_larger_batch():
     assert fast.measure(2048).step_seconds == pytest.approx(2 * fast.measure(1024).step_seconds, rel=0.1)
 
 
-@pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+@pytest.mark.parametrize("gpu", [gpu for gpu in all_gpus() if not gpu.memory_only], ids=lambda gpu: gpu.id)
 def test_intervals_lie_around_what_is_predicted_on_every_gpu(gpu):
     trial = stand_in("resnet", gpu=gpu).measure(64)
 
@@ -315,6 +315,17 @@ def test_intervals_lie_around_what_is_predicted_on_every_gpu(gpu):
     low, high = trial.intervals["device_bytes"]
     assert low == trial.intervals["peak_reserved_bytes"][0] + gpu.context_bytes[0]
     assert high == trial.intervals["peak_reserved_bytes"][1] + gpu.context_bytes[2]
+
+
+def test_of_a_gpu_whose_speed_is_unknown_only_the_memory_is_predicted():
+    probe = stand_in("resnet", gpu=find_gpu("mi300x"))
+    trial = probe.measure(64)
+
+    assert probe.info.memory_only
+    assert (trial.fits, trial.step_seconds, trial.samples_per_second) == (True, None, None)
+    assert trial.intervals.keys() == {"peak_allocated_bytes", "peak_reserved_bytes", "device_bytes"}
+    assert trial.peak_allocated_bytes > 0
+    assert probe.forecast() > stand_in("resnet", gpu=find_gpu("h100")).forecast()
 
 
 def test_intervals_of_memory_end_at_the_cap():

@@ -15,7 +15,7 @@ from memorymark.question.options import option, options_of, require_option, sett
 from memorymark.server.bodies import JobBody
 
 # What analyze and its like take by themselves.
-NO_KEYWORD = {"model", "config", "seq_lens", "all_gpus", "advise", "try_compile"}
+NO_KEYWORD = {"model", "config", "seq_lens", "all_gpus", "compare_gpus", "gpu_facts", "advise", "try_compile"}
 
 
 @dataclass(frozen=True, kw_only=True)

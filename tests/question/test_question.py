@@ -43,7 +43,9 @@ def questions(draw):
         margin=draw(st.floats(0, 1, exclude_max=True)),
         usage=Usage(hours_per_run=draw(some), runs_per_year=draw(some), people=draw(st.integers(1, NO_LIMIT))),
         price_per_hour=None if all_for_one else draw(st.none() | money),
-        all_gpus=all_for_one,
+        prices=draw(st.none() | st.just({"l4": 0.4, "a10": 0.0})) if all_for_one else None,
+        all_gpus=all_for_one and not (some_gpus := draw(st.lists(st.sampled_from(all_gpus()), max_size=3))),
+        compare_gpus=tuple(dict.fromkeys(gpu.id for gpu in some_gpus)) if all_for_one else (),
     )
 
 
@@ -86,7 +88,7 @@ def test_a_question_goes_over_http_unchanged(question):
 
     body = JobBody(**sent)
 
-    assert body.question(all_gpus=body.all_gpus) == question
+    assert body.question() == question
 
 
 @settings(deadline=None)
@@ -118,6 +120,8 @@ def test_different_questions_have_different_keys(one, other):
         {"usage": Usage(people=2)},
         {"price_per_hour": 1.0},
         {"all_gpus": True},
+        {"compare_gpus": ("l4", "t4")},
+        {"prices": {"a10": 0.5}},
         {"request": Request(model="gpt2")},
         {"request": Request(model="bert", seq_len=64)},
         {"request": Request(model="bert", recipe=Recipe(precision="bf16"))},
@@ -147,7 +151,10 @@ def test_the_same_question_has_the_same_key_whoever_asks_and_however_the_model_i
         ({"margin": float("nan")}, "margin= must be from 0"),
         ({"price_per_hour": -1.0}, "price_per_hour= must be 0 or more, not -1"),
         ({"price_per_hour": float("inf")}, "price_per_hour= must be from 0 to"),
-        ({"all_gpus": True, "price_per_hour": 1.0}, "all_gpus= uses the catalog's prices; drop one"),
+        (
+            {"all_gpus": True, "price_per_hour": 1.0},
+            "price_per_hour= is for one GPU; give .* as prices=",
+        ),
         ({"all_gpus": True, "request": Request(model="bert", target=Target(gpu="a10"))}, "drop gpu=, device= and"),
         ({"all_gpus": True, "request": Request(model="bert", target=Target(device="cpu"))}, "drop gpu=, device= and"),
     ],

@@ -70,9 +70,9 @@ def predicted():
 def shown(capsys, monkeypatch):
     """What a renderer prints."""
 
-    def show(render, *arguments, columns=200):
+    def show(render, *arguments, columns=200, **options):
         monkeypatch.setenv("COLUMNS", str(columns))
-        render(*arguments)
+        render(*arguments, **options)
         return capsys.readouterr().out
 
     return show
@@ -287,13 +287,14 @@ def test_a_comparison_has_a_row_for_each_gpu_and_names_the_fastest_and_the_cheap
         )
 
     # All sizes are as fast, so that the smallest is the one worth using.
-    comparison = Comparison(predicted.request, {"b200": on("b200", 20000.0), "l4": on("l4", 1000.0)})
+    compared = ("b200", "l4", "l40s", "rtx3090")
+    comparison = Comparison(predicted.request, {"b200": on("b200", 20000.0), "l4": on("l4", 1000.0)}, compared)
 
     report = shown(print_comparison, comparison)
 
     largest = str(predicted.max_batch_size)
-    assert f"BERT base (small stand-in)  {predicted.info.sample} · fp32, AdamW · every GPU · predicted" in report
-    assert all(gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ") in report for gpu in all_gpus())
+    assert f"BERT base (small stand-in)  {predicted.info.sample} · fp32, AdamW · 4 GPUs · predicted" in report
+    assert all(name in report for name in ("B200", "L4", "L40S", "RTX 3090"))
     assert row(report, "B200").split() == ["B200", largest, "2", "1,280,000", "fastest"]
     assert row(report, "L4").split() == ["L4", largest, "2", "64,000", "0.136", "$0.49/h", "cheapest"]
     assert row(report, "L40S").split() == ["L40S", "does", "not", "fit"]
@@ -310,10 +311,33 @@ def test_on_a_narrow_terminal_nothing_of_a_prediction_is_cut_off(predicted, show
 
 
 def test_one_gpu_can_be_the_fastest_and_the_cheapest(predicted, shown):
-    report = shown(print_comparison, Comparison(predicted.request, {"a10": predicted}))
+    report = shown(print_comparison, Comparison(predicted.request, {"a10": predicted}, ("t4", "a10", "l4")))
 
     assert "fastest, cheapest" in row(report, "A10")
-    assert report.count("does not fit") == len(all_gpus()) - 1
+    assert report.count("does not fit") == 2
+
+
+def test_of_very_many_gpus_the_table_has_those_with_a_price_and_the_fastest_unless_all_are_asked_for(predicted, shown):
+    everyone = [gpu for gpu in all_gpus() if not gpu.memory_only]
+    small = {"rtx2060", "t4"}
+    analyses = {
+        gpu.id: replace(predicted, info=replace(predicted.info, gpu_id=gpu.id))
+        for gpu in everyone
+        if gpu.id not in small
+    }
+    comparison = Comparison(predicted.request, analyses, tuple(gpu.id for gpu in everyone))
+
+    report, full = shown(print_comparison, comparison), shown(print_comparison, comparison, every_gpu=True)
+
+    def rows(text):
+        names = {gpu.id: gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ") for gpu in everyone}
+        return {gpu for gpu, name in names.items() if re.search(rf"^ +{re.escape(name)}  ", text, re.MULTILINE)}
+
+    assert rows(report) >= {gpu.id for gpu in everyone if gpu.price} - small
+    assert len(rows(report)) < 25
+    assert f"{len(everyone) - 2 - len(rows(report))} more GPUs can train it; --every-gpu shows them" in report
+    assert "Too small: T4, RTX 2060." in " ".join(report.split())
+    assert len(rows(full)) == len(everyone)
 
 
 def test_a_check_of_the_prediction_shows_measured_beside_predicted(predicted, shown):

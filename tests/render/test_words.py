@@ -10,14 +10,13 @@ from torch import nn
 
 import memorymark as mm
 from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.render.comparison_words import about_contest, comparison_notes
 from memorymark.render.html import fragment
 from memorymark.render.terminal import print_result, print_trial
 from memorymark.render.words import (
-    about_contest,
     about_maximum,
     about_recommended,
     about_waste,
-    comparison_notes,
     heading,
     prediction_notes,
     training_notes,
@@ -159,7 +158,11 @@ def test_who_is_fastest_and_cheapest_is_left_open_where_the_uncertainty_leaves_i
 def test_gpus_without_a_price_are_said_to_be_out_of_the_contest():
     said = about_contest(contest(b200=1000.0, a10=1.0))
 
-    assert said == ["Fastest: B200.", "Cheapest: A10.", "No price is known for: B200; not considered for cheapest."]
+    assert said == [
+        "Fastest: B200.",
+        "Cheapest: A10.",
+        "No price is known for B200; not considered for cheapest: give --prices.",
+    ]
 
 
 def test_of_many_candidates_the_first_few_are_named():

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from memorymark.catalog import all_gpus, find_gpu
+from memorymark.question.target import Target
 from memorymark.results.comparison import Comparison
 from support.comparisons import REQUEST, analysis, comparison
 
@@ -16,12 +17,13 @@ def row(result, gpu):
 FOUR = comparison(t4=50, h200=1000, a10=200, b200=2000)
 
 
-def test_every_gpu_of_the_catalog_is_there_the_fastest_first_and_what_does_not_fit_last():
-    order = [contender.gpu.id for contender in FOUR.contenders]
+def test_every_gpu_compared_is_there_the_fastest_first_and_what_does_not_fit_last():
+    everyone = replace(FOUR, compared=tuple(gpu.id for gpu in all_gpus()))
+    order = [contender.gpu.id for contender in everyone.contenders]
 
     assert order[:4] == ["b200", "h200", "a10", "t4"]
     assert sorted(order) == sorted(gpu.id for gpu in all_gpus())
-    assert all(contender.analysis is None for contender in FOUR.contenders[4:])
+    assert all(contender.analysis is None for contender in everyone.contenders[4:])
 
 
 def test_a_million_samples_cost_the_hours_they_take():
@@ -68,6 +70,7 @@ def test_a_gpu_on_which_it_does_not_fit_has_no_numbers_but_its_price():
         "whole_run": None,
         "usd_per_million_samples": None,
         "price": find_gpu("l4").price.to_dict(),
+        "memory_only": False,
     }
 
 
@@ -144,3 +147,32 @@ def test_the_interval_of_a_speed_is_in_the_document():
     result = Comparison(REQUEST, {"a10": within("a10", 200, 150, 250)})
 
     assert row(result, "a10")["samples_per_second_interval"] == [150, 250]
+
+
+def test_a_comparison_of_some_gpus_has_only_these():
+    some = replace(FOUR, compared=("t4", "h200", "l4"))
+
+    assert [row["gpu"] for row in some.to_dict()["gpus"]] == ["h200", "t4", "l4"]
+    assert some.to_dict()["compared"] == ["t4", "h200", "l4"]
+
+
+def test_the_callers_own_prices_are_in_every_cost():
+    own = replace(FOUR, own_prices={"b200": 2.0, "h200": 9.0})
+
+    assert row(own, "b200")["usd_per_million_samples"] == pytest.approx(2.0 * 1e6 / 2000 / 3600)
+    assert row(own, "b200")["price"] == {"usd_per_hour": 2.0, "provider": "as given", "as_of": None, "note": ""}
+    assert (own.to_dict()["cheapest"], own.to_dict()["unpriced"]) == ("b200", [])
+    assert row(own, "a10") == row(FOUR, "a10")
+
+
+def test_an_own_gpu_is_compared_like_those_of_the_catalog():
+    own = {"name": "Lab GPU", "memory_mib": 24576, "compute_capability": "8.6", "multiprocessors": 82,
+           "boost_clock_mhz": 1700, "bandwidth_gb_per_second": 900, "usd_per_hour": 0.5}  # fmt: skip
+    request = replace(REQUEST, target=Target(gpu_facts=own))
+    with_own = Comparison(request, {"labgpu": analysis("a10", 500), "a10": analysis("a10", 200)}, ("labgpu", "a10"))
+
+    read = Comparison.from_dict(json.loads(json.dumps(with_own.to_dict())))
+    assert [(one.gpu.name, one.price.usd_per_hour) for one in read.contenders] == [
+        ("Lab GPU", 0.5),
+        ("NVIDIA A10", 1.29),
+    ]

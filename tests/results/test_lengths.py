@@ -83,7 +83,7 @@ def test_what_are_no_lengths_is_said(text):
     [
         ({"seq_lens": (128, 4096)}, "bert takes 1 to 512 tokens; seq_len=4096 is out of range"),
         ({"seq_lens": (128, 0)}, "seq_len= must be 1 or more, not 0"),
-        ({"seq_lens": (64, 128), "all_gpus": True}, "all_gpus= takes one length; give one seq_len="),
+        ({"seq_lens": (64, 128), "all_gpus": True}, "a comparison of GPUs takes one length; give one seq_len="),
         (
             {"seq_lens": (64, 128), "request": replace(REQUEST, seq_len=64)},
             "ask for one length or for several, not both",

@@ -152,7 +152,7 @@ def test_what_nearly_makes_sense_is_refused_or_worked_on_to_an_end_that_is_docum
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("comparison", {"all_gpus": True, "gpu": None}),
+        ("comparison", {"compare_gpus": ["l4", "t4"], "gpu": None}),
         ("sweep", {"seq_lens": [4, 8], "seq_len": None}),
         ("advice", {"advise": True}),
     ],

@@ -198,7 +198,7 @@ def test_without_a_gpu_here_the_default_one_is_predicted_for(call, answered):
 
 
 def test_all_gpus_are_compared(call):
-    asked = call.post("/jobs", {"model_name": "bert", "small": True, "seq_len": 16, "all_gpus": True})
+    asked = call.post("/jobs", {"model_name": "bert", "small": True, "seq_len": 16, "max_batch": 16, "all_gpus": True})
 
     job = call.finished(asked.json["job"]["id"])
     answer = call.get(f"/jobs/{job['id']}")
@@ -208,6 +208,41 @@ def test_all_gpus_are_compared(call):
     assert job["headline"]["fastest"] == job["result"]["fastest"]
     assert job["headline"]["fastest_candidates"] == job["result"]["fastest_candidates"]
     assert job["result"]["fastest_candidates"][0] == job["result"]["gpus"][0]["gpu"]
+
+
+def test_some_gpus_are_compared_at_the_callers_prices(call):
+    own = {"name": "Lab GPU", "memory_mib": 24576, "compute_capability": "8.6", "multiprocessors": 82,
+           "boost_clock_mhz": 1700, "bandwidth_gb_per_second": 900}  # fmt: skip
+    some = {"compare_gpus": ["L4", "rtx3090"], "prices": {"rtx3090": 0.2, "Lab GPU": 0.1}, "gpu_facts": own}
+    asked = call.post("/jobs", {"model_name": "bert", "small": True, "seq_len": 16, "max_batch": 16, **some})
+
+    job = call.finished(asked.json["job"]["id"])
+    rows = {row["gpu"]: row for row in job["result"]["gpus"]}
+    assert (job["state"], job["kind"], job["target"]) == ("done", "comparison", "l4, rtx3090")
+    assert job["options"]["compare_gpus"] == ["l4", "rtx3090"]
+    assert rows.keys() == {"l4", "rtx3090", "labgpu"}
+    assert rows["rtx3090"]["price"]["provider"] == rows["labgpu"]["price"]["provider"] == "as given"
+    assert rows["l4"]["price"]["provider"] != "as given"
+    assert rows["labgpu"]["usd_per_million_samples"] < rows["rtx3090"]["usd_per_million_samples"]
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "said"),
+    [
+        ({"compare_gpus": ["l4", "rtx309"]}, "compare_gpus", "unknown GPU 'rtx309': did you mean rtx3090"),
+        ({"prices": {"l4": "cheap"}}, "prices", "number"),
+        ({"prices": {"l5": 1}}, "prices", "unknown GPU 'l5'"),
+        ({"compare_gpus": ["l4"], "gpu": "a10"}, "compare_gpus", "several GPUs are predicted for"),
+        ({"gpu_facts": {"name": "x"}}, "gpu", "lacks memory_mib"),
+        ({"gpu": "my_gpu.json"}, "gpu", "unknown GPU 'my_gpu.json'"),
+    ],
+    ids=str,
+)
+def test_gpus_and_prices_that_make_no_sense_are_refused(call, options, field, said):
+    answer = call.post("/jobs", {"model_name": "bert", **options})
+
+    assert (answer.status, answer.json["field"]) == (400, field)
+    assert said in answer.json["error"]
 
 
 def test_advice_is_an_answer_that_is_found_again(call):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from memorymark import answer as engine
+from memorymark.catalog import find_gpu
 from memorymark.errors import CannotPredictError, WorkerLostError
 from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
@@ -41,10 +42,10 @@ class Unclean:
 def test_a_worker_that_takes_the_place_of_another_goes_on_with_its_gpu():
     workers = Unclean()
     with RemoteProbe(Request(model="bert", target=Target(gpu="a10")), workers=workers) as probe:
-        probe.retarget("h100")
+        probe.retarget(find_gpu("h100"))
         probe.measure(2)
         probe.measure(4)
-        probe.retarget("t4")
+        probe.retarget(find_gpu("t4"))
 
     opened = [arguments["request"]["target"]["gpu"] for name, arguments in workers.asked if name == "open"]
     assert opened == ["a10", "h100", "t4"]

@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from memorymark.advice.fitting import facts_of, fitting_steps
-from memorymark.catalog import GpuEntry, all_gpus, find_gpu
+from memorymark.catalog import GpuEntry, all_gpus
 from memorymark.devices.resolve import for_gpu, gpu_here
 from memorymark.engine.analyze import least_bytes
 from memorymark.engine.search import TrialLog, search_with
@@ -95,7 +95,7 @@ class _Suggesting:
     def found(self) -> list[Suggestion]:
         """Returns everything found to fit, best first."""
         self._on_event(StageStarted("suggest", "does not fit; checking what would"))
-        if self._question.all_gpus:
+        if self._question.compares_gpus:
             return _known(self._least_change())
         elsewhere = self._smallest_gpu(())
         is_advice = self._question.advise  # it has tried all changes
@@ -182,12 +182,17 @@ class _Suggesting:
         return self._checked_here[changes]
 
     def _smallest_gpu(self, changes: tuple[str, ...], below_bytes: float = inf) -> Suggestion | None:
-        """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first."""
+        """Returns the smallest GPU of the catalog that a recipe fits, trying the same GPU without its cap first.
+
+        GPUs without a known price come last, because they may not be for rent.
+        """
         is_capped = self._today.target.memory_cap_bytes is not None
         least = self._least(changes) if changes else self._needed_bytes
         request = self._changed(changes)
         needs_bf16 = request is not None and request.recipe.precision == "bf16"
-        order = sorted(all_gpus(), key=lambda gpu: (gpu.id != self._gpu.id or not is_capped, gpu.torch_memory_bytes))
+        timed = [gpu for gpu in all_gpus() if not gpu.memory_only]
+        order = sorted(timed, key=lambda gpu: (gpu.price is None, gpu.torch_memory_bytes))
+        order.sort(key=lambda gpu: gpu.id != self._gpu.id or not is_capped)
         roomy = [
             gpu
             for gpu in order
@@ -266,7 +271,7 @@ class _Suggesting:
                     asked = replace(request, target=for_gpu(request.target, gpu))
                     probe = stack.enter_context(self._site.open(asked, predict_without_gpu=True))
                 else:
-                    probe.retarget(gpu.id)
+                    probe.retarget(gpu)
                 self._traced |= {key} - {self._already}
                 self._know(probe.info)
                 yield gpu, probe
@@ -317,10 +322,10 @@ class _Suggesting:
 
 def _gpu_of(question: Question, error: DoesNotFitError) -> GpuEntry | None:
     """Returns the catalog's entry for the GPU that the training does not fit."""
-    if question.all_gpus:
-        return max(all_gpus(), key=lambda gpu: gpu.usable_bytes)
+    if question.compares_gpus:
+        return max(question.gpus_compared, key=lambda gpu: gpu.usable_bytes)
     if question.request.target.gpu is not None:
-        return find_gpu(question.request.target.gpu)
+        return question.request.target.entry
     if error.info is not None:
         return error.info.gpu if error.info.device_kind == "cuda" else None
     return gpu_here(question.request.target)

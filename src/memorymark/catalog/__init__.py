@@ -2,6 +2,7 @@
 
 from memorymark.catalog.gpus import GpuEntry, Price, all_gpus, find_gpu, gpu_with_id, match_gpu
 from memorymark.catalog.models import ModelEntry, all_models, find_model, known_model, some_models
+from memorymark.catalog.own_gpu import own_gpu
 
 __all__ = [
     "GpuEntry",
@@ -14,5 +15,6 @@ __all__ = [
     "gpu_with_id",
     "known_model",
     "match_gpu",
+    "own_gpu",
     "some_models",
 ]

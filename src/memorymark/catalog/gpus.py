@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 from memorymark.checks.nearest import MOST_NAMED, did_you_mean, letters, nearest
 from memorymark.checks.types import shown
@@ -15,10 +16,27 @@ from memorymark.documents import LEFT_OUT, Document, Record, in_document
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.suggestions import meant
-from memorymark.units import GIGA, MIB, TERA
+from memorymark.units import GIGA, MEGA, MIB, TERA
 
 # The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
 DEFAULT_GPU = "a10"
+
+# What is not given of GPUs whose speed is not predicted.
+SPEEDS = (
+    "fp32_tflops",
+    "tf32_tflops",
+    "half_tflops",
+    "bandwidth_gb_per_second",
+    "host_link_gb_per_second",
+    "nvlink_gb_per_second",
+    "boost_clock_mhz",
+    "l2_cache_mib",
+)
+# Words of a driver's name that make it another GPU: slices, laptop and export variants, faster and slower versions.
+VARIANTS = frozenset({"MIG", "Laptop", "D", "Ti", "SUPER", "Super", "Max-Q", "SFF"})
+
+# The driver and torch differ by less than this about a GPU's memory.
+SAME_MEMORY = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,8 +63,9 @@ class GpuEntry(Document):
 
     ``memory_bytes`` is the total that the driver reports, ``torch_memory_bytes`` what torch sees of it,
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
-    datasheet, without sparsity, in operations and bytes per second, except ``host_link_bytes_per_second``: what copies
-    from and to pinned memory of the host reach. ``prices`` are oldest first.
+    datasheet, without sparsity and with sums in fp32, in operations and bytes per second, except
+    ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. They are 0 if only memory
+    is predicted. ``prices`` are oldest first. ``own`` is what a caller said of a GPU that is not in the catalog.
     """
 
     id: str
@@ -65,8 +84,18 @@ class GpuEntry(Document):
     half_flops: float = field(metadata=LEFT_OUT)
     bytes_per_second: float = field(metadata=LEFT_OUT)
     host_link_bytes_per_second: float = field(metadata=LEFT_OUT)
+    nvlink_bytes_per_second: float = field(metadata=LEFT_OUT)
+    boost_clock_hz: float = field(metadata=LEFT_OUT)
+    l2_cache_bytes: int = field(metadata=LEFT_OUT)
+    segment: Literal["datacenter", "workstation", "desktop"]
+    """Where such GPUs are used; groups lists."""
+    memory_estimated: bool
+    """Whether nobody published what torch sees of its memory, so that this is an estimate."""
+    memory_only: bool
+    """Whether only memory is predicted for it, not speed or cost."""
     prices: tuple[Price, ...]
     """Its prices, the oldest first."""
+    own: dict[str, Any] | None = field(default=None, metadata=LEFT_OUT, compare=False)
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -107,24 +136,36 @@ def all_gpus() -> tuple[GpuEntry, ...]:
     for row in sorted(rows, key=lambda row: row["as_of"]):
         price = Price(float(row["usd_per_gpu_hour"]), row["provider"], row["as_of"], row["note"])
         prices.setdefault(row["gpu"], []).append(price)
-    return tuple(
-        GpuEntry(
-            id=facts["id"],
-            name=facts["name"],
-            matches=tuple(facts["matches"]),
-            memory_bytes=facts["memory_mib"] * MIB,
-            torch_memory_bytes=facts["torch_memory_mib"] * MIB,
-            context_bytes=tuple(mib * MIB for mib in facts["context_mib"]),
-            compute_capability=facts["compute_capability"],
-            multiprocessors=facts["multiprocessors"],
-            fp32_flops=facts["fp32_tflops"] * TERA,
-            tf32_flops=facts["tf32_tflops"] * TERA,
-            half_flops=facts["half_tflops"] * TERA,
-            bytes_per_second=facts["bandwidth_gb_per_second"] * GIGA,
-            host_link_bytes_per_second=facts["host_link_gb_per_second"] * GIGA,
-            prices=tuple(prices.get(facts["id"], ())),
-        )
-        for facts in json.loads((folder / "gpus.json").read_text(encoding="utf-8"))
+    listed = json.loads((folder / "gpus.json").read_text(encoding="utf-8"))
+    return tuple(entry_of(facts, tuple(prices.get(facts["id"], ()))) for facts in listed)
+
+
+def entry_of(facts: dict[str, Any], prices: tuple[Price, ...], own: dict[str, Any] | None = None) -> GpuEntry:
+    """Returns the entry that the fields of a GPU in the data file describe; ``own`` is what its owner gave of them."""
+    memory_only = facts.get("memory_only", False)
+    speeds = {name: 0 if memory_only else facts[name] for name in SPEEDS}
+    return GpuEntry(
+        id=facts["id"],
+        name=facts["name"],
+        matches=tuple(facts["matches"]),
+        memory_bytes=facts["memory_mib"] * MIB,
+        torch_memory_bytes=round(facts["torch_memory_mib"] * MIB),
+        context_bytes=tuple(round(mib * MIB) for mib in facts["context_mib"]),
+        compute_capability=facts["compute_capability"],
+        multiprocessors=facts["multiprocessors"],
+        fp32_flops=speeds["fp32_tflops"] * TERA,
+        tf32_flops=speeds["tf32_tflops"] * TERA,
+        half_flops=speeds["half_tflops"] * TERA,
+        bytes_per_second=speeds["bandwidth_gb_per_second"] * GIGA,
+        host_link_bytes_per_second=speeds["host_link_gb_per_second"] * GIGA,
+        nvlink_bytes_per_second=speeds["nvlink_gb_per_second"] * GIGA,
+        boost_clock_hz=speeds["boost_clock_mhz"] * MEGA,
+        l2_cache_bytes=round(speeds["l2_cache_mib"] * MIB),
+        segment=facts.get("segment", "desktop"),
+        memory_estimated=facts.get("memory_estimated", False),
+        memory_only=memory_only,
+        prices=prices,
+        own=own,
     )
 
 
@@ -133,17 +174,23 @@ def gpu_with_id(gpu_id: str | None) -> GpuEntry | None:
     return next((gpu for gpu in all_gpus() if gpu.id == gpu_id), None)
 
 
-def match_gpu(device_name: str) -> GpuEntry | None:
+def match_gpu(device_name: str, memory_bytes: int | None = None) -> GpuEntry | None:
     """Returns the catalog's entry for a name from the driver, such as ``NVIDIA A100-SXM4-40GB``, or ``None``.
 
+    Of GPUs that share a name, it is the one with that memory; without ``memory_bytes``, none of them.
     Slices of a GPU (MIG, vGPU) and variants (laptop, export) do not match: their memory and prices differ.
     """
-    if any(word in device_name.split() for word in ("MIG", "Laptop", "D")):
-        return None
-    for gpu in all_gpus():
-        if any(re.search(rf"(?<!\w){re.escape(part)}(?![\w-])", device_name) for part in gpu.matches):
-            return gpu
-    return None
+    named = [(part, gpu) for gpu in all_gpus() for part in gpu.matches if _names(part, device_name)]
+    longest = max((len(part) for part, _ in named), default=0)
+    found = [gpu for part, gpu in named if len(part) == longest]
+    if len(found) > 1 and memory_bytes is not None:
+        found = [gpu for gpu in found if abs(memory_bytes / gpu.memory_bytes - 1) < SAME_MEMORY]
+    return found[0] if len(found) == 1 else None
+
+
+def _names(part: str, device_name: str) -> bool:
+    others = set(device_name.split()) - set(part.split())
+    return not others & VARIANTS and re.search(rf"(?<!\w){re.escape(part)}(?![\w-])", device_name) is not None
 
 
 def find_gpu(name: str) -> GpuEntry:

@@ -32,7 +32,7 @@ def advise(
     The other options say how you train today. All recipes are predicted; on a GPU, the best few are also run.
     """
     from memorymark.render.advice import print_advice
-    from memorymark.render.terminal import make_console
+    from memorymark.render.tables import make_console
 
     if script is not None and not script.absolute().parent.is_dir():
         raise UsageError(

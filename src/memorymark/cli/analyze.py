@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from memorymark.cli import options as o
 from memorymark.cli.asking import ask
@@ -14,6 +16,9 @@ def analyze(
     asked: dict[str, Any],
     run: o.Run,
     seq_len: o.SeqLens = None,
+    every_gpu: Annotated[
+        bool, typer.Option("--every-gpu", help="With --all-gpus, show every GPU in the table, not only a choice.")
+    ] = False,
     server: o.Server = None,
     fresh: o.Fresh = False,
     no_history: o.NoHistory = False,
@@ -26,4 +31,4 @@ def analyze(
 
     question = make_question({**asked, **o.parse_lengths(seq_len)})
     result = ask(question, run, server=server, fresh=fresh, no_history=no_history)
-    return o.Answer(result.to_dict(), lambda: print_result(result))
+    return o.Answer(result.to_dict(), lambda: print_result(result, every_gpu=every_gpu))

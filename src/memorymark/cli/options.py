@@ -15,6 +15,7 @@ from memorymark.errors import UsageError
 from memorymark.events import OnEvent
 from memorymark.messages import Message
 from memorymark.question.flat import OPTIONS, make_request, names_of
+from memorymark.question.gpu_choice import with_gpu_options
 from memorymark.question.options import Option
 from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
@@ -23,9 +24,11 @@ from memorymark.question.target import Target
 from memorymark.question.usage import Usage
 from memorymark.worker.remote import DEFAULT_TIME_LIMIT_SECONDS
 
+# Options that people write in other ways than programs: several values, or a file.
+WRITTEN = {"price_per_hour": "USD[,USD...]", "prices": "FILE"}
 TYPES: dict[str, Any] = {"flag": bool, "count": int, "number": float, "text": str, "choice": str}
-# Not flags: a config is given as the model's path, and several lengths as one --seq-len.
-NOT_TYPED = ("config", "seq_lens", "advise")
+# Not flags: a config is given as the model's path, several lengths as one --seq-len, several GPUs as one --gpu.
+NOT_TYPED = ("config", "seq_lens", "advise", "compare_gpus", "gpu_facts")
 OF_REQUEST = tuple(name for name in names_of(Request, Recipe, Target) if name not in NOT_TYPED)
 OF_ADVICE = tuple(name for name in names_of(Question, Usage) if name not in (*NOT_TYPED, "all_gpus"))
 OF_ANALYSIS = tuple(name for name in names_of(Question, Usage) if name not in (*NOT_TYPED, "try_compile"))
@@ -160,6 +163,7 @@ def _command(
         from memorymark.render.progress import Progress
 
         given = {parameter.name: values.pop(parameter.name) for parameter in asked}
+        given = with_gpu_options(given, several="all_gpus" in given)
         with Progress(quiet=quiet) as progress:
             answer = run_it(given, Run(time_limit_seconds=time_limit, on_event=progress.on_event), **values)
         if as_json:
@@ -196,7 +200,8 @@ def _parameter(one: Option) -> inspect.Parameter:
         }
     if one.name == "seq_len":
         facts["parser"] = one_length
-    kind: Any = TYPES[one.type]
+    kind: Any = str if one.name in WRITTEN else TYPES[one.type]
+    facts["metavar"] = WRITTEN.get(one.name, facts["metavar"])
     kind = kind | None if one.is_optional else kind
     annotation: Any = Annotated[kind, typer.Option(*(one.flags or (one.flag,)), **facts)]
     return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=annotation)

@@ -115,4 +115,4 @@ def _installed(package: str) -> str:
 
 def gpus_here() -> set[str]:
     """Returns the catalog ids of this machine's GPUs."""
-    return {entry.id for state in nvml.gpus() if (entry := match_gpu(state.name))}
+    return {entry.id for state in nvml.gpus() if (entry := match_gpu(state.name, state.total_bytes))}

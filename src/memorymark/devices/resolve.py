@@ -24,24 +24,30 @@ def where_no_gpu_is(target: Target) -> Target:
 
 
 def default_gpu_target(target: Target) -> Target:
-    """Returns the target for the default GPU: the published table's, or the smallest with the requested memory."""
+    """Returns the target for the default GPU: the published table's, or the smallest with the requested memory.
+
+    A GPU with a known price is preferred, because it can be rented.
+    """
     cap_bytes = target.memory_cap_bytes
-    roomy = [gpu for gpu in all_gpus() if cap_bytes is None or gpu.usable_bytes >= cap_bytes]
+    timed = [gpu for gpu in all_gpus() if not gpu.memory_only]
+    roomy = [gpu for gpu in timed if cap_bytes is None or gpu.usable_bytes >= cap_bytes]
     if not roomy:
         raise UsageError(
             Message("no GPU in the catalog has the {cap} of {memory_gib}; lower it.", cap=format_bytes(cap_bytes or 0)),
             code="out_of_range",
             field="memory_gib",
             given=(cap_bytes or 0) / GIB,
-            allowed={"above": 0, "maximum": max(gpu.usable_bytes for gpu in all_gpus()) / GIB},
+            allowed={"above": 0, "maximum": max(gpu.usable_bytes for gpu in timed) / GIB},
         )
     default = find_gpu(DEFAULT_GPU)
-    return for_gpu(target, default if default in roomy else min(roomy, key=lambda gpu: gpu.usable_bytes))
+    return for_gpu(
+        target, default if default in roomy else min(roomy, key=lambda gpu: (gpu.price is None, gpu.usable_bytes))
+    )
 
 
 def for_gpu(target: Target, gpu: GpuEntry) -> Target:
     """Returns the target to predict for a GPU, with the same cap."""
-    return replace(target, device=AUTO, gpu=gpu.id)
+    return replace(target, device=AUTO, gpu=gpu.id, gpu_facts=gpu.own)
 
 
 def for_prediction(target: Target) -> Target:
@@ -82,7 +88,7 @@ def gpu_here(target: Target) -> GpuEntry | None:
     if target.gpu is not None or not _means_cuda(target):
         return None
     _, index = device_here(target, "cuda")
-    here = [match_gpu(state.name) for state in nvml.gpus()][index : index + 1]
+    here = [match_gpu(state.name, state.total_bytes) for state in nvml.gpus()][index : index + 1]
     return here[0] if here else None
 
 

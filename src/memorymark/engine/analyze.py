@@ -99,6 +99,8 @@ def price_of(question: Question, info: ProbeInfo) -> Price | None:
     """Returns the price of a GPU hour: the caller's, or the catalog's."""
     if question.price_per_hour is not None:
         return Price(question.price_per_hour, "as given")
+    if info.gpu_id is not None and info.gpu_id in (question.prices or {}):
+        return Price((question.prices or {})[info.gpu_id], "as given")
     gpu = info.gpu
     return gpu.price if gpu else None
 

@@ -83,7 +83,7 @@ def _gpus() -> list[Check]:
         if state.used_bytes > BUSY_FRACTION * state.total_bytes:
             advice = "stop them (nvidia-smi lists them), or choose another GPU with CUDA_VISIBLE_DEVICES."
             checks.append(Check(f"GPU {index}", "warn", f"{found}; {used}", advice))
-        elif match_gpu(state.name) is None:
+        elif match_gpu(state.name, state.total_bytes) is None:
             advice = "not in the catalog; pass --price-per-hour to see savings."
             checks.append(Check(f"GPU {index}", "ok", found, advice))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memorymark.catalog import ModelEntry, find_gpu
+from memorymark.catalog import ModelEntry
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import LORA_RANK, WEIGHT_BYTES
@@ -16,12 +16,12 @@ from memorymark.units import format_bytes
 
 def check_catalog_reference(request: Request) -> None:
     """Raises before anything is built, if the catalog knows the model and the GPU."""
-    entry, gpu = request.entry, request.target.gpu
+    entry, gpu = request.entry, request.target.entry
     if not request.keeps_reference or request.recipe.lora or request.small:
         return
     if isinstance(entry, ModelEntry) and gpu is not None:
         weights = request.recipe.kept_weights("fp32")
-        usable = find_gpu(gpu).usable_bytes
+        usable = gpu.usable_bytes
         room = min(usable, request.target.memory_cap_bytes or usable)
         _check(request, int(entry.parameters * WEIGHT_BYTES[weights]), entry.parameters, room)
 

@@ -10,7 +10,6 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from memorymark.catalog import find_gpu
 from memorymark.devices.allocator_settings import ALLOCATOR_SETTINGS
 from memorymark.devices.machine import describe_machine, foundation, versions
 from memorymark.errors import ErrorKind, HistoryError, MemoryMarkError
@@ -84,6 +83,8 @@ class Job:
         """The target: a GPU of the catalog, a local device, or ``all``."""
         if _in(self.asked, "all_gpus"):
             return "all"
+        if compared := _in(self.asked, "compare_gpus"):
+            return ", ".join(map(str, compared))
         target = _in(self.asked, "request", "target")
         return str(_in(target, "gpu") or _in(target, "device") or AUTO)
 
@@ -92,7 +93,7 @@ class Job:
         """The kind of its result."""
         if _in(self.asked, "advise"):
             return "advice"
-        if _in(self.asked, "all_gpus"):
+        if _in(self.asked, "all_gpus") or _in(self.asked, "compare_gpus"):
             return "comparison"
         return "sweep" if _in(self.asked, "seq_lens") else "analysis"
 
@@ -180,10 +181,10 @@ def _in(document: Any, *names: str) -> Any:
 
 def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> str:
     target = question.request.target
-    gpu = find_gpu(target.gpu).id if target.gpu is not None else None
+    gpu = target.entry.id if target.entry is not None else None
     asked = question.to_dict()
     asked["request"] |= {"model": _model_key(question.request), "target": asdict(replace(target, gpu=gpu))}
-    place = None if question.all_gpus or gpu else [machine, [os.environ.get(name) for name in ALLOCATOR_SETTINGS]]
+    place = None if question.compares_gpus or gpu else [machine, [os.environ.get(name) for name in ALLOCATOR_SETTINGS]]
     text = json.dumps([asked, tools, foundation(), place], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -43,7 +43,7 @@ def known_answer(question: Question) -> KnownAnswer | None:
 
 def _predicted(question: Question) -> Question:
     """Returns the question as answered without a GPU: it predicts for the default GPU unless it names one."""
-    if question.all_gpus:
+    if question.compares_gpus:
         return question
     return replace(question, request=replace(question.request, target=where_no_gpu_is(question.request.target)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from memorymark.catalog import GpuEntry
 from memorymark.largest_batch import Guide
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
@@ -39,7 +40,7 @@ class OpenProbe(Probe, Protocol):
     def __exit__(self, *exc_info: object) -> None:
         """Leaves the device as it was."""
 
-    def retarget(self, gpu: str) -> None:
+    def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on; a probe that measures refuses."""
 
     def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:

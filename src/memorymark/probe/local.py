@@ -90,7 +90,7 @@ class LocalProbe:
         """Continues with the loop that keeps the model's outputs, or that drops them."""
         self._opening.probe.keep_outputs(keep)
 
-    def retarget(self, gpu: str) -> None:
+    def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on."""
         with told_as_theirs():
             self._opening.retarget(gpu)

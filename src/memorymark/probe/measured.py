@@ -366,7 +366,7 @@ class _PeakMeter:
 
 
 def _info_of(step: TrainingStep, device: Device) -> ProbeInfo:
-    gpu = match_gpu(device.name) if device.kind == "cuda" else None
+    gpu = match_gpu(device.name, device.total_bytes) if device.kind == "cuda" else None
     return ProbeInfo(
         device_kind=device.kind,
         device_name=device.name,

@@ -57,11 +57,11 @@ class Opening:
         del self.probe
         self._stack.close()
 
-    def retarget(self, gpu: str) -> None:
+    def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on."""
         if self._target.gpu is None:
             raise UsageError(f"this probe measures on the {self.probe.info.device_name}; open one that predicts.")
-        self._target = for_gpu(self._target, find_gpu(gpu))
+        self._target = for_gpu(self._target, gpu)
         self._predict()
 
     def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
@@ -77,7 +77,7 @@ class Opening:
     def _predict(self) -> None:
         from memorymark.probe.predicted import PredictedProbe
 
-        gpu = find_gpu(self._target.gpu or "")
+        gpu = self._target.entry or find_gpu("")
         step, cap_bytes, recipe = self._training.traced(gpu), self._target.memory_cap_bytes, self._training.recipe
         self.probe = PredictedProbe(step, recipe, gpu, memory_cap_bytes=cap_bytes, allocator=recipe.allocator)
 

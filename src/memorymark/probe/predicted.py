@@ -63,10 +63,13 @@ class PredictedProbe:
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         unknown, untimed = split_unknown(step.later)
         self._tried: dict[int, Trial] = {}
+        self._scratch_at: tuple[int, dict[int, tuple[Growth, Scratch]]] = (0, {})
         self.info = ProbeInfo(
             device_kind="cuda",
             device_name=gpu.name,
             gpu_id=gpu.id,
+            gpu_facts=gpu.own,
+            memory_only=gpu.memory_only,
             total_bytes=gpu.torch_memory_bytes,
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
@@ -108,7 +111,7 @@ class PredictedProbe:
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
-        seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
+        seconds = None if self._gpu.memory_only else self._seconds(batch_size, trial.peak_allocated_bytes)
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
         samples = batch_size * self._recipe.accumulation_steps
@@ -120,7 +123,7 @@ class PredictedProbe:
                 context_bytes=self._context_bytes,
             ),
             step_seconds=seconds,
-            samples_per_second=samples / seconds,
+            samples_per_second=samples / seconds if seconds else None,
         )
         # With expandable segments the last page may reach beyond a cap.
         info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
@@ -154,7 +157,12 @@ class PredictedProbe:
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
         if growth.operation.name not in RULES:
             return NOTHING
-        return scratch_of(growth.at(batch_size), self._gpu)
+        if self._scratch_at[0] != batch_size:  # every trial runs several steps of one size
+            self._scratch_at = (batch_size, {})
+        known = self._scratch_at[1]
+        if id(growth) not in known:  # the operation stays with its id, which could be another's otherwise
+            known[id(growth)] = growth, scratch_of(growth.at(batch_size), self._gpu)
+        return known[id(growth)][1]
 
     def _memory(self, capacity_bytes: int | None) -> Memory:
         return Memory(

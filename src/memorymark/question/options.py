@@ -23,7 +23,7 @@ from memorymark.documents import HELP
 from memorymark.errors import UsageError
 from memorymark.messages import Message, OptionName, as_flag
 
-OptionType = Literal["flag", "choice", "count", "number", "text", "counts", "document"]
+OptionType = Literal["flag", "choice", "count", "number", "text", "counts", "names", "prices", "document"]
 Group = Literal["model", "sample", "recipe", "target", "question", "usage", "run"]
 TYPES: dict[Any, OptionType] = {
     bool: "flag",

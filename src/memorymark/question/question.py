@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from memorymark.catalog import GpuEntry, all_gpus, find_gpu
 from memorymark.catalog.tasks import TASKS, TEXT
 from memorymark.errors import UsageError
 from memorymark.messages import Message
-from memorymark.question.limits import LARGEST_AMOUNT, MOST_LENGTHS, NO_LIMIT
+from memorymark.question.limits import LARGEST_AMOUNT, MOST_GPUS, MOST_LENGTHS, NO_LIMIT
 from memorymark.question.options import group, option, require_option, settle_options
+from memorymark.question.prices import settled_prices
 from memorymark.question.request import OwnRequest, Request
+from memorymark.question.target import AUTO
 from memorymark.question.usage import Usage
 
 DEFAULT_CURRENT = 16
@@ -23,8 +26,9 @@ DEFAULT_MARGIN = 0.05
 class Question:
     """A request and what to find out about it.
 
-    ``all_gpus`` asks about every GPU of the catalog, ``seq_lens`` about several sample lengths, ``advise`` about what
-    to change; ``try_compile`` allows advice to run torch.compile, which takes a minute or more.
+    ``all_gpus`` asks about every GPU of the catalog, ``compare_gpus`` about some of them, ``seq_lens`` about several
+    sample lengths, ``advise`` about what to change; ``try_compile`` allows advice to run torch.compile, which takes a
+    minute or more. ``prices`` are the caller's own.
     """
 
     request: Request
@@ -63,8 +67,28 @@ class Question:
         minimum=0,
         maximum=LARGEST_AMOUNT,
     )
+    prices: dict[str, float] | None = option(
+        None,
+        "Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price.",
+        group="usage",
+        type="prices",
+        title="Your own prices",
+        unit="$/h",
+        rare=True,
+        minimum=0,
+        maximum=LARGEST_AMOUNT,
+        longest=MOST_GPUS,
+    )
     all_gpus: bool = option(
         False, "Predict for every GPU of the catalog, to find the fastest and the cheapest.", title="All GPUs"
+    )
+    compare_gpus: tuple[str, ...] = option(
+        (),
+        "Several GPUs of the catalog to predict for, to find the fastest and the cheapest of them.",
+        type="names",
+        title="GPUs to compare",
+        flags=("--gpu",),
+        longest=MOST_GPUS,
     )
     seq_lens: tuple[int, ...] = option(
         (),
@@ -88,6 +112,11 @@ class Question:
 
     def __post_init__(self) -> None:
         settle_options(self)
+        object.__setattr__(
+            self, "compare_gpus", tuple(dict.fromkeys(_one_of_several(one) for one in self.compare_gpus))
+        )
+        if self.prices is not None:
+            object.__setattr__(self, "prices", settled_prices(self.prices, self.request.target))
         for field_of, message, clashes in (*self._conflicts(), *self._conflicts_of_run()):
             if clashes:
                 raise UsageError(message, code="conflict", field=field_of)
@@ -102,15 +131,37 @@ class Question:
             Message("{all_gpus} predicts for every GPU of the catalog; drop {gpu}, {device} and {memory_gib}."),
             self.all_gpus and not (target.is_open and target.memory_cap_bytes is None),
         )
+        is_named = target.gpu is not None and target.gpu_facts is None
+        yield (
+            "compare_gpus",
+            Message("several GPUs are predicted for; drop {all_gpus}, {device}, {memory_gib} and any other GPU."),
+            bool(self.compare_gpus)
+            and (self.all_gpus or is_named or target.device != AUTO or target.memory_cap_bytes is not None),
+        )
         yield (
             "price_per_hour",
-            Message("{price_per_hour} is for one GPU and {all_gpus} uses the catalog's prices; drop one."),
-            self.all_gpus and self.price_per_hour is not None,
+            Message("{price_per_hour} is for one GPU; give the prices of several as {prices}."),
+            self.compares_gpus and self.price_per_hour is not None,
+        )
+        yield (
+            "prices",
+            Message("{price_per_hour} and {prices} exclude each other; drop one."),
+            self.prices is not None and self.price_per_hour is not None,
         )
         yield (
             "advise",
-            Message("advice is for one GPU and one length; drop {all_gpus}, or all lengths but one."),
-            self.advise and (self.all_gpus or bool(self.seq_lens)),
+            Message("advice is for one GPU and one length; drop {all_gpus}, or all GPUs and lengths but one."),
+            self.advise and (self.compares_gpus or bool(self.seq_lens)),
+        )
+        gpu = target.entry
+        yield (
+            "advise",
+            Message(
+                "advice ranks recipes by speed, and only memory is predicted for the {name}; name another GPU, or use "
+                "analyze.",
+                name=gpu.name if gpu is not None else "",
+            ),
+            self.advise and gpu is not None and gpu.memory_only,
         )
         yield (
             "max_batch",
@@ -124,8 +175,8 @@ class Question:
         )
         yield (
             "seq_lens",
-            Message("{all_gpus} takes one length; give one {seq_len}."),
-            self.all_gpus and bool(self.seq_lens),
+            Message("a comparison of GPUs takes one length; give one {seq_len}."),
+            self.compares_gpus and bool(self.seq_lens),
         )
         yield (
             "seq_lens",
@@ -154,13 +205,27 @@ class Question:
         )
         yield ("tokens", not_counted_in_tokens(self.request), usage.tokens is not None and units != TEXT)
 
+    @property
+    def compares_gpus(self) -> bool:
+        """Whether it asks about several GPUs."""
+        return self.all_gpus or bool(self.compare_gpus)
+
+    @property
+    def gpus_compared(self) -> tuple[GpuEntry, ...]:
+        """The GPUs to compare: every one of the catalog, or those that are named and the caller's own."""
+        if self.all_gpus:
+            return all_gpus()
+        own = self.request.target.entry
+        return (*((own,) if own is not None else ()), *map(find_gpu, self.compare_gpus))
+
     def at_length(self, seq_len: int) -> Question:
         """Returns the same question about one length."""
         return replace(self, request=replace(self.request, seq_len=seq_len), seq_lens=())
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the question in JSON types; ``from_dict`` reads it back."""
-        return {**asdict(self), "request": self.request.to_dict(), "seq_lens": list(self.seq_lens)}
+        lists = {"compare_gpus": list(self.compare_gpus), "seq_lens": list(self.seq_lens)}
+        return {**asdict(self), "request": self.request.to_dict(), **lists}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Question:
@@ -168,9 +233,19 @@ class Question:
         parts = {
             "request": Request.from_dict(data["request"]),
             "usage": Usage(**data["usage"]),
+            "compare_gpus": tuple(data.get("compare_gpus", ())),
             "seq_lens": tuple(data.get("seq_lens", ())),
         }
         return cls(**{**data, **parts})
+
+
+def _one_of_several(name: Any) -> str:
+    try:
+        return find_gpu(str(name)).id
+    except UsageError as error:  # what it suggests would replace all of them
+        raise UsageError(
+            error.message, code=error.code, field="compare_gpus", given=name, allowed=error.allowed
+        ) from None
 
 
 def not_counted_in_tokens(request: Request) -> Message:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from memorymark.catalog import find_gpu
+from memorymark.catalog import GpuEntry, find_gpu, own_gpu
+from memorymark.catalog.own_gpu import LARGEST_FACTS_BYTES
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
 from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME
@@ -27,8 +29,8 @@ def memory_cap(gib: float) -> int:
 class Target:
     """Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
 
-    ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
-    the allocator.
+    ``gpu`` names the GPU of the catalog to predict for, which this machine need not have; ``gpu_facts`` describes one
+    that is not in the catalog. ``memory_cap_bytes`` limits the allocator.
     """
 
     device: str = option(
@@ -40,6 +42,14 @@ class Target:
     )
     gpu: str | None = option(
         None, "Predict for this GPU of the catalog.", title="GPU", metavar="NAME", longest=LONGEST_NAME
+    )
+    gpu_facts: dict[str, Any] | None = option(
+        None,
+        "Predict for a GPU of your own: an object with the fields of the catalog's data file.",
+        title="GPU of your own",
+        rare=True,
+        flags=("--gpu",),
+        longest=LARGEST_FACTS_BYTES,
     )
     memory_cap_bytes: int | None = option(
         None,
@@ -58,6 +68,8 @@ class Target:
 
     def __post_init__(self) -> None:
         settle_options(self)
+        if self.gpu_facts is not None:
+            object.__setattr__(self, "gpu", own_gpu(self.gpu_facts).id)
         if self.gpu is not None:
             self._check_gpu(self.gpu)
         if not re.fullmatch(DEVICES, self.device):
@@ -74,6 +86,13 @@ class Target:
         """Whether the machine that answers may choose to measure or predict, and where."""
         return self.gpu is None and self.device == AUTO
 
+    @property
+    def entry(self) -> GpuEntry | None:
+        """The GPU to predict for: the caller's own or the catalog's; ``None`` if none is named."""
+        if self.gpu_facts is not None:
+            return own_gpu(self.gpu_facts)
+        return find_gpu(self.gpu) if self.gpu is not None else None
+
     def _check_gpu(self, name: str) -> None:
         if self.device != AUTO:
             raise UsageError(
@@ -87,7 +106,7 @@ class Target:
                 given=name,
                 proposals=[Proposal("predict", {"device": None}), Proposal("run here", {"gpu": None})],
             )
-        gpu = find_gpu(name)
+        gpu = self.entry or find_gpu(name)
         if self.memory_cap_bytes is not None and self.memory_cap_bytes > gpu.torch_memory_bytes:
             raise UsageError(
                 Message(

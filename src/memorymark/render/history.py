@@ -12,7 +12,7 @@ from rich.text import Text
 
 from memorymark.history import ListedJob
 from memorymark.render.narrow import Entry, print_table_or_list
-from memorymark.render.terminal import make_console, make_table
+from memorymark.render.tables import make_console, make_table
 from memorymark.render.words import described, speedup_words
 from memorymark.results.analysis import Analysis
 from memorymark.units import format_bytes, format_rate

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
+from memorymark.render.comparison_words import about_contest, comparison_heading, comparison_notes
 from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.html_charts import memory_chart, throughput_chart
 from memorymark.render.rates import rate, rate_interval, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
-    about_contest,
     about_maximum,
     about_other_loop,
     about_packing,
@@ -21,8 +21,6 @@ from memorymark.render.words import (
     about_run,
     about_savings,
     about_waste,
-    comparison_heading,
-    comparison_notes,
     described,
     heading,
     notes,

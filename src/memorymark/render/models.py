@@ -11,7 +11,7 @@ from rich.text import Text
 from memorymark.catalog import ModelEntry, all_models
 from memorymark.catalog.tasks import TASKS
 from memorymark.render.narrow import Entry, print_table_or_list
-from memorymark.render.terminal import make_console, make_table
+from memorymark.render.tables import make_console, make_table
 from memorymark.units import format_count
 
 WIDEST_ID = max(len(entry.id) for entry in all_models())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
 
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
@@ -18,13 +16,13 @@ from memorymark.engine.doctor import Check
 from memorymark.engine.validate import BackwardCheck, CompileCheck, PredictionCheck
 from memorymark.question.request import Request
 from memorymark.render.advice import print_advice
-from memorymark.render.console import CleanConsole
+from memorymark.render.comparison import print_comparison
 from memorymark.render.generated import generated_notes
-from memorymark.render.rates import rate, short_run_words, speed_words, unit_of
+from memorymark.render.rates import rate, speed_words, unit_of
+from memorymark.render.tables import make_console, make_table, title
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
-    about_contest,
     about_maximum,
     about_other_loop,
     about_packing,
@@ -32,56 +30,33 @@ from memorymark.render.words import (
     about_run,
     about_savings,
     about_waste,
-    comparison_heading,
-    comparison_notes,
     heading,
     notes,
     offload_notes,
     prediction_notes,
-    short_name,
     training_notes,
     why_not_timed,
     within_time,
 )
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
-from memorymark.results.comparison import Comparison, Contender
+from memorymark.results.comparison import Comparison
 from memorymark.results.lengths import Sweep
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.result import Result
 from memorymark.results.trial import Breakdown, Trial
-from memorymark.units import format_bytes, format_rate, format_usd, gib
+from memorymark.units import format_bytes, format_rate, gib
 
 BAR_WIDTH = 40
 CURVE_WIDTH = 20
-# Columns that people copy from, whose cells must not be wrapped.
-UNBROKEN = (
-    "id",
-    "Hugging Face id",
-    "sample",
-    "when",
-    "for",
-    "max",
-    "use",
-    "speedup",
-    "GPU",
-    "$/million",
-    "price",
-    "parameters",
-    "memory",
-    "batch",
-    "samples/s",
-    "tokens/s",
-    "whole run",
-)
 
 
-def print_result(result: Result, console: Console | None = None) -> None:
-    """Prints the report of any result."""
+def print_result(result: Result, console: Console | None = None, *, every_gpu: bool = False) -> None:
+    """Prints the report of any result; ``every_gpu`` is for comparisons of very many."""
     if isinstance(result, Sweep):
         print_sweep(result, console)
     elif isinstance(result, Comparison):
-        print_comparison(result, console)
+        print_comparison(result, console, every_gpu=every_gpu)
     elif isinstance(result, Advice):
         print_advice(result, console or make_console())
     else:
@@ -91,7 +66,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 def print_analysis(result: Analysis, console: Console | None = None) -> None:
     """Prints the report of an analysis."""
     console = console or make_console()
-    console.print(_title(*heading(result.request, result.info, result.source)))
+    console.print(title(*heading(result.request, result.info, result.source)))
     console.print(_memory_bars(result, console.width))
     console.print()
     console.print(_batch_sizes(result))
@@ -105,7 +80,7 @@ def print_analysis(result: Analysis, console: Console | None = None) -> None:
 def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     """Prints one trial with its heading and notes."""
     console = make_console()
-    console.print(_title(*heading(request, info, trial.source)))
+    console.print(title(*heading(request, info, trial.source)))
     print_facts(trial, console)
     beside = (*offload_notes(info, request.recipe, trial), *generated_notes(info, trial))
     for note in (*training_notes(info, request.recipe), *beside, *prediction_notes(info)):
@@ -138,7 +113,7 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
     """Prints the same training at several lengths, the shortest first."""
     console = console or make_console()
     plan = result.plan
-    console.print(_title(*heading(result.request, replace(plan.info, sample="several lengths"), plan.source)))
+    console.print(title(*heading(result.request, replace(plan.info, sample="several lengths"), plan.source)))
     table = make_table(
         "tokens", "max", "use", "samples/s", "tokens/s", f"at batch {result.planned_batch}", "", numbers=6
     )
@@ -165,46 +140,10 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 
 
-def print_comparison(result: Comparison, console: Console | None = None) -> None:
-    """Prints the same training on every GPU, the fastest first."""
-    console = console or make_console()
-    console.print(_title(*comparison_heading(result)))
-    unit, runs = unit_of(c.timed for c in result.contenders), any(c.whole_run for c in result.contenders)
-    table = make_table("GPU", "max", "use", unit, "whole run" if runs else "$/million", "price", "")
-    claims = (("fastest", result.fastest), ("cheapest", result.cheapest))
-    for contender in result.contenders:
-        analysis, price = contender.analysis, contender.gpu.price
-        name = short_name(contender)
-        if analysis is None:
-            table.add_row(name, "[red]does not fit[/red]")
-            continue
-        recommended, run = analysis.recommended, contender.whole_run
-        marks = [f"[green]{word}[/green]" for word, one in claims if contender == one]
-        table.add_row(
-            name,
-            str(analysis.max_batch_size),
-            str(recommended.batch_size) if recommended else "none",
-            format_rate(rate(contender.timed)) if contender.samples_per_second else "",
-            short_run_words(run) if run else _per_million(contender),
-            f"${price.usd_per_hour:.2f}/h" if price else "",
-            ", ".join(marks),
-        )
-    console.print(table)
-    for sentence in about_contest(result):
-        console.print(Padding(Text(sentence), (0, 2)))
-    for note in comparison_notes(result):
-        console.print(Padding(Text(note, style="dim"), (0, 2)))
-
-
-def _per_million(contender: Contender) -> str:
-    cost = contender.usd_per_million_samples
-    return format_usd(cost) if cost is not None else ""
-
-
 def print_prediction_check(result: PredictionCheck) -> None:
     """Prints measured and predicted numbers side by side."""
     console = make_console()
-    console.print(_title(*heading(result.request, result.info, "measured and predicted")))
+    console.print(title(*heading(result.request, result.info, "measured and predicted")))
     unit = unit_of(measured for measured, _ in result.pairs)
     table = make_table("batch", "allocated", "predicted", "off by", "reserved", "predicted", unit, "predicted")
     for measured, predicted in result.pairs:
@@ -269,15 +208,6 @@ def print_compile(result: CompileCheck) -> None:
     console.print(f"  {result.speedup:.2f}x, compiled in {result.compile_seconds:.1f} s: {pays}.")
 
 
-def make_console() -> Console:
-    """Makes the console for reports."""
-    return CleanConsole()
-
-
-def _title(model: str, how: str) -> Padding:
-    return Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2))
-
-
 def _memory_bars(result: Analysis, columns: int) -> Table:
     table = _facts()
     total = result.target_bytes
@@ -328,7 +258,8 @@ def _between(trial: Trial, name: str) -> str:
 
 
 def _curve(result: Analysis, width: int) -> Table:
-    timed = [trial for trial in result.curve if trial.samples_per_second]
+    untimed = result.info.memory_only
+    timed = [trial for trial in result.curve if trial.samples_per_second or (untimed and trial.fits)]
     best = max(map(rate, timed), default=1.0)
     table = make_table("batch", "allocated", "reserved", unit_of(timed), "throughput", "", numbers=4)
     for trial in timed:
@@ -340,8 +271,8 @@ def _curve(result: Analysis, width: int) -> Table:
             *(["[yellow]thrashing[/yellow]"] if trial.batch_size in result.thrashing else []),
         ]
         memory = (format_bytes(trial.peak_allocated_bytes), format_bytes(trial.peak_reserved_bytes))
-        bar = Text("█" * round(width * speed / best), style="cyan")
-        table.add_row(str(trial.batch_size), *memory, format_rate(speed), bar, ", ".join(marks))
+        bar = Text("█" * round(width * speed / (best or 1.0)), style="cyan")
+        table.add_row(str(trial.batch_size), *memory, format_rate(speed) if speed else "", bar, ", ".join(marks))
     return table
 
 
@@ -358,13 +289,4 @@ def _breakdown(title: str, breakdown: Breakdown) -> Table:
 def _facts() -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2))
     table.add_column(style="dim")
-    return table
-
-
-def make_table(*columns: str, numbers: int = 0) -> Table:
-    """Makes a table whose first ``numbers`` columns are right-aligned."""
-    table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
-    for index, column in enumerate(columns):
-        justify: Literal["left", "right"] = "right" if index < numbers else "left"
-        table.add_column(column, justify=justify, no_wrap=column in UNBROKEN)
     return table

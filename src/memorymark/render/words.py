@@ -9,7 +9,6 @@ from memorymark.question.usage import Usage
 from memorymark.render.generated import generated_notes
 from memorymark.render.rates import rate_interval, run_words, speed_words
 from memorymark.results.analysis import Analysis
-from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.results.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
@@ -24,14 +23,11 @@ UNCHECKED = (
     "Less certain than usual: parts of this training were never checked on a GPU (unknown_operations, "
     "unchecked_options in the JSON). Measure on the GPU before you rely on the numbers."
 )
+MEMORY_ONLY = "Only memory is predicted, not speed or cost, for the"
 UNTIMED = (
     "Speed is less certain than usual: parts of this training were never timed on a GPU (untimed_operations, "
     "untimed_options in the JSON); their memory was checked."
 )
-COMPARED = "max is the largest batch that trains, use the one worth using; "
-PER_MILLION, PER_RUN = "$/million is for a million samples at it.", "the whole run is at that one."
-# At most this many GPUs are named if several are within the uncertainty.
-NAMED_CANDIDATES = 4
 SMALL = " (small stand-in)"
 PARTS = {
     "weights_bytes": "weights",
@@ -57,50 +53,6 @@ def heading(request: Request, info: ProbeInfo, source: str) -> tuple[str, str]:
 def described(request: Request, info: ProbeInfo | None) -> str:
     """Describes the recipe, with the real optimizer and weights if ``info`` is known."""
     return request.recipe.describe(info.optimizer, info.weights_dtype) if info else request.recipe.describe()
-
-
-def comparison_heading(result: Comparison) -> tuple[str, str]:
-    """Returns the heading of a training on every GPU."""
-    info = result.info
-    model = result.request.entry.name + (SMALL if info and info.small else "")
-    recipe = described(result.request, info)
-    return model, " · ".join(filter(None, (info.sample if info else "", recipe, "every GPU", "predicted")))
-
-
-def short_name(contender: Contender) -> str:
-    """Returns the GPU's name for a table."""
-    return contender.gpu.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
-
-
-def about_contest(result: Comparison) -> list[str]:
-    """Says which GPU is the fastest and which the cheapest, as far as the uncertainty allows."""
-    said = [
-        f"{title}: {_one_of(candidates)}"
-        for title, candidates in (("Fastest", result.fastest_candidates), ("Cheapest", result.cheapest_candidates))
-        if candidates
-    ]
-    if result.unpriced:
-        names = ", ".join(short_name(contender) for contender in result.unpriced)
-        said.append(f"No price is known for: {names}; not considered for cheapest.")
-    return said
-
-
-def _one_of(candidates: list[Contender]) -> str:
-    names = [short_name(contender) for contender in candidates]
-    if len(names) == 1:
-        return f"{names[0]}."
-    if len(names) > NAMED_CANDIDATES + 1:
-        names[NAMED_CANDIDATES:] = [f"one of {len(names) - NAMED_CANDIDATES} others"]
-    return f"{', '.join(names[:-1])} or {names[-1]}, within the uncertainty."
-
-
-def comparison_notes(result: Comparison) -> list[str]:
-    """Returns what a reader of a comparison should know."""
-    certain, timed = (result.info.certain, result.info.timed) if result.info else (True, True)
-    tight = [a for a in result.analyses.values() if a.recommended is None]
-    none = [f"the column use says none if no batch keeps a margin of {100 * tight[0].margin:g} %."] if tight else []
-    cost = PER_RUN if any(contender.whole_run for contender in result.contenders) else PER_MILLION
-    return [COMPARED + cost, *none, *_predicted_notes(None, certain=certain, timed=timed), SYNTHETIC]
 
 
 def about_maximum(result: Analysis) -> str:
@@ -171,6 +123,8 @@ def about_recommended(result: Analysis) -> str:
     """Says how fast the recommended batch is, and how much faster than today's."""
     best = result.recommended
     if best is None:
+        if result.info.memory_only:
+            return "only memory is predicted for this GPU"
         return f"no size keeps a margin of {100 * result.margin:g} %"
     give = within_rate(best) if result.source == "predicted" else ""
     return f"{speed_words(best, give)}, {_gain(result)}"
@@ -301,7 +255,7 @@ def notes(result: Analysis) -> list[str]:
     if result.thrashing:
         sizes = ", ".join(map(str, sorted(result.thrashing)))
         said.append(f"Thrashing at batch {sizes}: it trains, but the allocator retries or time per sample jumps.")
-    if result.price is None and result.savings is None:
+    if result.price is None and result.savings is None and not result.info.memory_only:
         said.append("No price is known for this device: give --price-per-hour to see savings.")
     return said
 
@@ -382,12 +336,14 @@ def prediction_notes(info: ProbeInfo) -> list[str]:
     """Says how far to trust predicted numbers."""
     if info.source != "predicted":
         return []
-    return _predicted_notes(info.gpu, certain=info.certain, timed=info.timed)
+    return predicted_notes(info.gpu, certain=info.certain, timed=info.timed)
 
 
-def _predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> list[str]:
+def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> list[str]:
     """Says how far to trust predictions for one GPU, or for all if ``None``."""
     notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain, timed=timed)} (docs/benchmarks.md)."]
+    if gpu is not None and gpu.memory_only:
+        notes.append(f"{MEMORY_ONLY} {gpu.name}, and no prediction was checked with ROCm.")
     if not certain:
         notes.append(UNCHECKED)
     elif not timed:
@@ -398,6 +354,8 @@ def _predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> lis
 def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> str:
     allocated, reserved = (100 * error * doubt(gpu, certain=certain) for error in (ALLOCATED_ERROR, RESERVED_ERROR))
     memory = f"allocated memory may be off by {allocated:g} %, reserved memory by {reserved:g} %"
+    if gpu is not None and gpu.memory_only:
+        return memory
     fastest, slowest = time_factors(gpu, timed=timed)
     speed = f"; the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
     if gpu is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu
+from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu, own_gpu
 from memorymark.catalog.tasks import TEXT
 from memorymark.documents import ADDED_LATER, Record
 from memorymark.question.completions import generated_completions
@@ -22,6 +22,10 @@ class ProbeInfo(Record):
     """The device's name."""
     gpu_id: str | None = field(default=None, metadata=ADDED_LATER)
     """The device's id in the catalog; null if it is not there."""
+    gpu_facts: dict[str, Any] | None = field(default=None, metadata=ADDED_LATER)
+    """What the caller said of a GPU that is not in the catalog; null for others."""
+    memory_only: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether only memory is predicted, because the speed of such GPUs is not modelled."""
     total_bytes: int
     """The memory of the device."""
     capacity_bytes: int
@@ -117,8 +121,8 @@ class ProbeInfo(Record):
 
     @property
     def gpu(self) -> GpuEntry | None:
-        """The device's entry in the catalog, or ``None``."""
-        return gpu_with_id(self.gpu_id)
+        """The device's entry in the catalog, or as the caller described it; ``None`` if unknown."""
+        return own_gpu(self.gpu_facts) if self.gpu_facts is not None else gpu_with_id(self.gpu_id)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ProbeInfo:

@@ -104,7 +104,8 @@ def time_factors(gpu: GpuEntry | None, *, timed: bool) -> Interval:
 def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:
     """Returns how many times larger errors may be than on a measured GPU with measured operations."""
     is_measured = gpu is not None and gpu.id in MEASURED_GPUS
-    return (1.0 if certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
+    is_certain = certain and not (gpu is not None and gpu.memory_only)  # nothing was checked with ROCm
+    return (1.0 if is_certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
 
 
 def _around(value: float, error: float, most: float = inf) -> Interval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -18,7 +19,7 @@ from memorymark.server.permission import refuse_code
 
 MAX_SECONDS = 86_400.0
 # Options that only POST /jobs takes, and those of them that POST /advise takes too.
-OF_JOBS = ("all_gpus", "seq_lens", "advise", "try_compile")
+OF_JOBS = ("all_gpus", "compare_gpus", "seq_lens", "advise", "try_compile")
 OF_ADVICE = ("try_compile",)
 
 
@@ -44,7 +45,8 @@ class QuestionBody(BaseModel):
         ``more`` are options that this body does not have.
         """
         given = {name: getattr(self, one.http_name) for name, one in OPTIONS.items() if hasattr(self, one.http_name)}
-        given |= {"model": given["model"] or "", "seq_lens": tuple(dict.fromkeys(given.get("seq_lens", ())))}
+        lists = {name: tuple(dict.fromkeys(given.get(name, ()))) for name in ("seq_lens", "compare_gpus")}
+        given |= {"model": given["model"] or "", **lists}
         if not given["model"] and given["config"] is None:
             raise UsageError(
                 Message(
@@ -67,12 +69,12 @@ def _field(one: Option) -> tuple[Any, Any]:
     """Returns an option as a field of a body: its type with bounds, its default and its description."""
     if one.choices is not None:
         kind: Any = Annotated[Literal[one.choices.values], BeforeValidator(one.choices.understood)]
-    elif one.type == "counts":
-        kind = Annotated[list[_bounded(int, one)], Field(max_length=one.longest)]  # type: ignore[misc]
+    elif one.type in LISTS:
+        kind = Annotated[LISTS[one.type](one), Field(max_length=one.longest)]
     else:
         kind = _bounded(TYPES[one.type], one)
     takes_none = one.is_optional or one.name == "model"
-    default = list(one.default) if one.type == "counts" else one.default
+    default = list(one.default) if isinstance(one.default, tuple) else one.default
     left_out = (default or None) if takes_none else default
     return (kind | None if takes_none else kind), Field(left_out, description=one.help)
 
@@ -84,6 +86,14 @@ def _bounded(kind: Any, one: Option) -> Any:
     bounded: Any = Annotated[kind, Field(**bounds)] if bounds else kind
     # Must wrap the bounds, which apply to whole numbers.
     return Annotated[bounded, BeforeValidator(_whole)] if kind is int else bounded
+
+
+# Types with several values, each within the bounds of the option.
+LISTS: dict[str, Callable[[Option], Any]] = {
+    "counts": lambda one: list[_bounded(int, one)],  # type: ignore[misc]
+    "names": lambda _: list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+    "prices": lambda one: dict[Annotated[str, Field(max_length=LONGEST_NAME)], _bounded(float, one)],  # type: ignore[misc]
+}
 
 
 def _body(name: str, doc: str, without: tuple[str, ...]) -> Any:

@@ -305,7 +305,7 @@ class Jobs:
 
     def _resolved(self, question: Question) -> Question:
         """Returns the question for a local device, or else with a GPU to predict for."""
-        if question.all_gpus or self._has_lane(question):
+        if question.compares_gpus or self._has_lane(question):
             return question
         target = where_no_gpu_is(question.request.target)
         if target.gpu is None:

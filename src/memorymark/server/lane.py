@@ -55,8 +55,8 @@ class Lane(threading.Thread):
     def accepts(self, place: Place) -> bool:
         """Whether this lane answers questions for a place."""
         if self.device is None:
-            return place.all_gpus or place.target.gpu is not None
-        return not place.all_gpus and can_run_on(place.target, self.device)
+            return place.compares_gpus or place.target.gpu is not None
+        return not place.compares_gpus and can_run_on(place.target, self.device)
 
     def run(self) -> None:
         """Works through the queue."""

@@ -29,13 +29,13 @@ UNWRITTEN = "changes to this job cannot be written to the history; the service's
 class Place:
     """What decides which lane answers a question."""
 
-    all_gpus: bool
+    compares_gpus: bool
     target: Target
 
     @classmethod
     def of(cls, question: Question) -> Place:
         """Returns the place of a question."""
-        return cls(question.all_gpus, question.request.target)
+        return cls(question.compares_gpus, question.request.target)
 
 
 class LiveJob:

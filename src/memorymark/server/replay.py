@@ -46,7 +46,7 @@ class ReplayedJobs(Jobs):
     def _where_recorded(self, question: Question) -> Question:
         """Returns the question with the target of the recording, unless it names another."""
         request, there = question.request, self._question.request.target
-        if question.all_gpus or not request.target.is_open:
+        if question.compares_gpus or not request.target.is_open:
             return question
         target = replace(request.target, device=there.device, gpu=there.gpu)
         return replace(question, request=replace(request, target=target))

@@ -221,7 +221,7 @@ class OptionView(DescribedModel):
     group: Group
     """The section of a form that it belongs to."""
     type: OptionType
-    """The type of its value; ``counts`` is a list of whole numbers."""
+    """The type of its value; ``counts`` is a list of whole numbers, ``names`` of texts, ``prices`` dollars by name."""
     default: Any
     """Its value if it is left out."""
     is_optional: bool

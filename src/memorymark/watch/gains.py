@@ -110,7 +110,7 @@ class Gains:
     def _timed(self) -> TimedStep | None:
         seen = self._seen
         gpu = gpu_with_id(seen.device.gpu_id) if seen.device is not None else None
-        if seen.operations is None or gpu is None:
+        if seen.operations is None or gpu is None or gpu.memory_only:
             return None
         from memorymark.watch.step_time import TimedStep
 

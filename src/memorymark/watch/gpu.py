@@ -129,7 +129,7 @@ class GpuWatch:
         free, total = torch.cuda.mem_get_info(self.device)
         obtainable = free + torch.cuda.memory_reserved(self.device)
         fraction = getattr(torch.cuda, "get_per_process_memory_fraction", lambda _: 1.0)(self.device)
-        known = match_gpu(properties.name)
+        known = match_gpu(properties.name, total)
         return DeviceFacts(
             kind="cuda",
             name=properties.name,

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from memorymark.catalog import GpuEntry, find_gpu
+from memorymark.catalog import GpuEntry, find_gpu, own_gpu
 from memorymark.devices.resolve import device_here
 from memorymark.errors import CannotPredictError, UsageError
 from memorymark.prediction.tracing.kept_traces import KeptTraces, default_folder
@@ -122,9 +122,9 @@ class Worker:
             self.suspect = None
         settle(anew=device is not None)
 
-    def retarget(self, gpu: str) -> dict[str, Any]:
-        """Predicts the same request for another GPU from here on."""
-        self._opened.retarget(gpu)
+    def retarget(self, gpu: str, gpu_facts: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Predicts the same request for another GPU from here on, or for one that the caller describes."""
+        self._opened.retarget(find_gpu(gpu) if gpu_facts is None else own_gpu(gpu_facts))
         return self._info({})
 
     def reshape(self, seq_len: int, mean_tokens: int | None = None) -> dict[str, Any]:
@@ -196,8 +196,8 @@ class Worker:
             free_gpu()
 
     def _is_traced(self, asked: Request) -> bool:
-        gpu = asked.target.gpu
-        return gpu is not None and self._traces.find(asked, find_gpu(gpu)) is not None
+        gpu = asked.target.entry
+        return gpu is not None and self._traces.find(asked, gpu) is not None
 
 
 def _look_early(asked: Request, hub_config: dict[str, Any] | None) -> None:

@@ -6,6 +6,8 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+from memorymark.catalog import GpuEntry
+from memorymark.devices.resolve import for_gpu
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.messages import Message
 from memorymark.question.request import Request
@@ -92,13 +94,13 @@ class RemoteProbe:
         else:
             self.call("keep_outputs", keep=keep)
 
-    def retarget(self, gpu: str) -> None:
+    def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on."""
-        self._request = replace(self._request, target=replace(self._request.target, gpu=gpu))
+        self._request = replace(self._request, target=for_gpu(self._request.target, gpu))
         if self._worker is None:
             self._open()
         else:
-            self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu))
+            self.info = ProbeInfo.from_dict(self.call("retarget", gpu=gpu.id, gpu_facts=gpu.own))
 
     def reshape(self, seq_len: int, mean_tokens: int | None = None) -> None:
         """Continues with samples of another length, or rows packed with samples of another mean length."""

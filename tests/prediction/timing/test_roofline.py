@@ -16,6 +16,8 @@ from memorymark.question.recipe import Recipe
 from support.operations import operation, program, tensor
 from support.tiny import tiny
 
+TIMED = [gpu for gpu in all_gpus() if not gpu.memory_only]
+
 A100, T4, H200 = find_gpu("a100-40gb"), find_gpu("t4"), find_gpu("h200")
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 
@@ -125,7 +127,7 @@ def test_tensor_cores_before_ampere_do_not_know_bf16():
     )
 
 
-@pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+@pytest.mark.parametrize("gpu", TIMED, ids=lambda gpu: gpu.id)
 def test_tf32_helps_where_tensor_cores_know_it_and_nowhere_else(gpu):
     plain, with_tf32 = (device_seconds(product(), gpu, tf32=tf32) for tf32 in (False, True))
     if gpu.tf32_flops > gpu.fp32_flops:
@@ -160,7 +162,7 @@ def test_half_precision_rows_that_are_no_whole_words_are_slow():
     odd, even = seconds_of(product(8192, 768, 50257, BF16)), seconds_of(product(8192, 768, 50264, BF16))
     assert odd > 4 * even
     assert seconds_of(product(8192, 768, 50257)) < 1.1 * seconds_of(product(8192, 768, 50264))
-    for gpu in all_gpus():
+    for gpu in TIMED:
         assert seconds_of(product(8192, 768, 50257, FP16), gpu) > 0.95 * seconds_of(
             product(8192, 768, 50264, FP16), gpu
         )
@@ -286,7 +288,7 @@ def test_every_kind_of_work_has_its_costs():
     assert set(KINDS.values()) <= set(COSTS)
 
 
-@pytest.mark.parametrize("gpu", all_gpus(), ids=lambda gpu: gpu.id)
+@pytest.mark.parametrize("gpu", TIMED, ids=lambda gpu: gpu.id)
 def test_what_may_use_tf32_is_never_slower_for_it_and_never_faster_than_the_memory(gpu):
     for rows, depth, columns in ((64, 512, 32000), (4096, 512, 1376), (4096, 32000, 512), (16, 16, 16)):
         operation = product(rows, depth, columns)

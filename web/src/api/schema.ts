@@ -825,6 +825,22 @@ export interface components {
              */
             compute_capability: string;
             /**
+             * Segment
+             * @description Where such GPUs are used; groups lists.
+             * @enum {string}
+             */
+            segment: "datacenter" | "workstation" | "desktop";
+            /**
+             * Memory Estimated
+             * @description Whether nobody published what torch sees of its memory, so that this is an estimate.
+             */
+            memory_estimated: boolean;
+            /**
+             * Memory Only
+             * @description Whether only memory is predicted for it, not speed or cost.
+             */
+            memory_only: boolean;
+            /**
              * Prices
              * @description Its prices, the oldest first.
              */
@@ -901,10 +917,10 @@ export interface components {
             group: "model" | "sample" | "recipe" | "target" | "question" | "usage" | "run";
             /**
              * Type
-             * @description The type of its value; ``counts`` is a list of whole numbers.
+             * @description The type of its value; ``counts`` is a list of whole numbers, ``names`` of texts, ``prices`` dollars by name.
              * @enum {string}
              */
-            type: "flag" | "choice" | "count" | "number" | "text" | "counts" | "document";
+            type: "flag" | "choice" | "count" | "number" | "text" | "counts" | "names" | "prices" | "document";
             /**
              * Default
              * @description Its value if it is left out.
@@ -1477,6 +1493,20 @@ export interface components {
              */
             gpu_id: string | null;
             /**
+             * Gpu Facts
+             * @description What the caller said of a GPU that is not in the catalog; null for others.
+             * @default null
+             */
+            gpu_facts: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Memory Only
+             * @description Whether only memory is predicted, because the speed of such GPUs is not modelled.
+             * @default false
+             */
+            memory_only: boolean;
+            /**
              * Total Bytes
              * @description The memory of the device.
              */
@@ -1935,6 +1965,7 @@ export interface components {
              * @default {
              *       "device": "auto",
              *       "gpu": null,
+             *       "gpu_facts": null,
              *       "memory_cap_bytes": null
              *     }
              */
@@ -1998,8 +2029,8 @@ export interface components {
          * Target
          * @description Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
          *
-         *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
-         *     the allocator.
+         *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have; ``gpu_facts`` describes one
+         *     that is not in the catalog. ``memory_cap_bytes`` limits the allocator.
          */
         Target: {
             /**
@@ -2014,6 +2045,14 @@ export interface components {
              * @default null
              */
             gpu: string | null;
+            /**
+             * Gpu Facts
+             * @description Predict for a GPU of your own: an object with the fields of the catalog's data file.
+             * @default null
+             */
+            gpu_facts: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Memory Cap Bytes
              * @description The most that the allocator may use; null for no limit.
@@ -2484,6 +2523,14 @@ export interface components {
              */
             gpu: string | null;
             /**
+             * Gpu Facts
+             * @description Predict for a GPU of your own: an object with the fields of the catalog's data file.
+             * @default null
+             */
+            gpu_facts: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
              * @default null
@@ -2513,6 +2560,14 @@ export interface components {
              * @default null
              */
             price_per_hour: number | null;
+            /**
+             * Prices
+             * @description Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price.
+             * @default null
+             */
+            prices: {
+                [key: string]: number;
+            } | null;
             /**
              * Hours Per Run
              * @description Hours that one run takes today.
@@ -3247,6 +3302,14 @@ export interface components {
              */
             gpu: string | null;
             /**
+             * Gpu Facts
+             * @description Predict for a GPU of your own: an object with the fields of the catalog's data file.
+             * @default null
+             */
+            gpu_facts: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
              * @default null
@@ -3276,6 +3339,14 @@ export interface components {
              * @default null
              */
             price_per_hour: number | null;
+            /**
+             * Prices
+             * @description Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price.
+             * @default null
+             */
+            prices: {
+                [key: string]: number;
+            } | null;
             /**
              * Try Compile
              * @description With advice: on a GPU, also run torch.compile, which takes a minute or more.
@@ -3340,7 +3411,7 @@ export interface components {
         };
         /**
          * Comparison
-         * @description A training predicted for every GPU of the catalog.
+         * @description A training predicted for every GPU of the catalog, or for some of them.
          */
         Comparison: {
             /**
@@ -3402,6 +3473,20 @@ export interface components {
              */
             analyses: {
                 [key: string]: components["schemas"]["Analysis"];
+            };
+            /**
+             * Compared
+             * @description The ids of the GPUs that were compared; empty in older documents, which compared the catalog of their day.
+             * @default []
+             */
+            compared: string[];
+            /**
+             * Own Prices
+             * @description The caller's own dollars per hour, by the GPU's id.
+             * @default {}
+             */
+            own_prices: {
+                [key: string]: number;
             };
         };
         /**
@@ -3476,7 +3561,7 @@ export interface components {
             ] | null;
             /**
              * Usd Per Million Samples
-             * @description Dollars for a million samples at the catalog's price.
+             * @description Dollars for a million samples at that price.
              */
             usd_per_million_samples: number | null;
             /**
@@ -3484,8 +3569,14 @@ export interface components {
              * @default null
              */
             whole_run: components["schemas"]["WholeRun"] | null;
-            /** @description The price of an hour. */
+            /** @description The price of an hour: the caller's, or the catalog's. */
             price: components["schemas"]["Price"] | null;
+            /**
+             * Memory Only
+             * @description Whether only memory is predicted for this GPU, not speed or cost.
+             * @default false
+             */
+            memory_only: boolean;
         };
         /**
          * Headline
@@ -3745,8 +3836,9 @@ export interface components {
          * Question
          * @description A request and what to find out about it.
          *
-         *     ``all_gpus`` asks about every GPU of the catalog, ``seq_lens`` about several sample lengths, ``advise`` about what
-         *     to change; ``try_compile`` allows advice to run torch.compile, which takes a minute or more.
+         *     ``all_gpus`` asks about every GPU of the catalog, ``compare_gpus`` about some of them, ``seq_lens`` about several
+         *     sample lengths, ``advise`` about what to change; ``try_compile`` allows advice to run torch.compile, which takes a
+         *     minute or more. ``prices`` are the caller's own.
          */
         Question: {
             /** @description The training. */
@@ -3787,11 +3879,25 @@ export interface components {
              */
             price_per_hour: number | null;
             /**
+             * Prices
+             * @description Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price.
+             * @default null
+             */
+            prices: {
+                [key: string]: number;
+            } | null;
+            /**
              * All Gpus
              * @description Predict for every GPU of the catalog, to find the fastest and the cheapest.
              * @default false
              */
             all_gpus: boolean;
+            /**
+             * Compare Gpus
+             * @description Several GPUs of the catalog to predict for, to find the fastest and the cheapest of them.
+             * @default []
+             */
+            compare_gpus: string[];
             /**
              * Seq Lens
              * @description Several sequence lengths; finds the largest batch of each.
@@ -4139,6 +4245,14 @@ export interface components {
              */
             gpu: string | null;
             /**
+             * Gpu Facts
+             * @description Predict for a GPU of your own: an object with the fields of the catalog's data file.
+             * @default null
+             */
+            gpu_facts: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
              * @default null
@@ -4169,11 +4283,25 @@ export interface components {
              */
             price_per_hour: number | null;
             /**
+             * Prices
+             * @description Your own dollars per GPU hour, by GPU; other GPUs keep the catalog's price.
+             * @default null
+             */
+            prices: {
+                [key: string]: number;
+            } | null;
+            /**
              * All Gpus
              * @description Predict for every GPU of the catalog, to find the fastest and the cheapest.
              * @default false
              */
             all_gpus: boolean;
+            /**
+             * Compare Gpus
+             * @description Several GPUs of the catalog to predict for, to find the fastest and the cheapest of them.
+             * @default []
+             */
+            compare_gpus: string[];
             /**
              * Seq Lens
              * @description Several sequence lengths; finds the largest batch of each.

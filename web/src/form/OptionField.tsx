@@ -53,7 +53,7 @@ export function OptionField({ option, situation, fault }: OptionFieldProps) {
 
 /** Common options need no hint, except switches. */
 function hintOf(option: Option): string | undefined {
-  return option.rare || controlOf(option) === "switch" ? option.help : undefined;
+  return option.rare || option.type === "names" || controlOf(option) === "switch" ? option.help : undefined;
 }
 
 function placeholderOf(option: Option): string | undefined {

@@ -6,7 +6,7 @@ import { DEVICE, isMeasured } from "./gpu-names";
 import { kindOfName } from "./model-names";
 import { LENGTHS, readCounts, textError, textOf, valueOf } from "./option";
 import { sizeError, type SampleShape } from "./sample";
-import { listedOptions, whyNot, type Situation } from "./situation";
+import { COMPARED, listedOptions, whyNot, type Situation } from "./situation";
 
 /** What can be asked about what the form holds. */
 export type Ask = "analysis" | "advice" | "gpus";
@@ -39,7 +39,7 @@ export function draftValues(situation: Situation, shape: SampleShape | null, ask
     ...(ask === "gpus" ? {} : gpuValues(draft.gpu)),
     ...(shape ? sizeValues(draft, shape) : {}),
     ...Object.fromEntries(listed),
-    ...ASKS[ask],
+    ...(listed.some(([name]) => name === COMPARED) ? {} : ASKS[ask]),
   };
 }
 

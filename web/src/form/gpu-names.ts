@@ -10,7 +10,11 @@ export const HERE = "here";
 export const DEVICE = /^(cpu|mps|cuda(:\d{1,3})?)$/;
 
 const MEASURED = "Here: measured";
-const PREDICTED = "Elsewhere: predicted";
+const PREDICTED: Record<Gpu["segment"], string> = {
+  datacenter: "Datacenter: predicted",
+  workstation: "Workstation: predicted",
+  desktop: "Desktop: predicted",
+};
 
 /** The GPU to begin with: the server's, else the catalog's default, else the first. */
 export function defaultGpu(gpus: readonly Gpu[], health: Health | undefined): string {
@@ -40,11 +44,16 @@ export function gpuEntries(gpus: readonly Gpu[], health: Health | undefined): En
     .map((gpu) => ({
       value: gpu.id,
       label: gpu.name,
-      detail: `${bytes(gpu.memory_bytes, 0)}${gpu.price ? ` · $${gpu.price.usd_per_hour.toFixed(2)}/h` : ""}`,
-      group: PREDICTED,
+      detail: [bytes(gpu.memory_bytes, 0), ...detailsOf(gpu)].join(" · "),
+      group: PREDICTED[gpu.segment],
       aliases: [shortGpuName(gpu.name)],
     }));
   return [...here, ...others];
+}
+
+function detailsOf({ memory_only: isMemoryOnly, price }: Gpu): string[] {
+  if (isMemoryOnly) return ["memory only"];
+  return price ? [`$${price.usd_per_hour.toFixed(2)}/h`] : [];
 }
 
 /** A device of the server by torch's name. */

@@ -24,6 +24,8 @@ export function controlOf(option: Option): Control {
     case "counts":
       return "list";
     case "text":
+    case "names":
+    case "prices":
     case "document":
       return "text";
   }
@@ -63,6 +65,7 @@ function hintOf(option: Option, value: string): string | undefined {
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) return value.join(", ");
+  if (isPrices(value)) return Object.entries(value).map(([name, price]) => `${name} ${price}`).join(", ");
   return typeof value === "object" ? JSON.stringify(value, null, 2) : String(value);
 }
 
@@ -83,6 +86,10 @@ export function valueOf(option: Option, text: string): unknown {
       return readCounts(typed) ?? undefined;
     case "text":
       return typed;
+    case "names":
+      return [...new Set(typed.split(/[,;]+/).map((name) => name.trim()).filter(Boolean))];
+    case "prices":
+      return readPrices(typed);
     case "document":
       return readDocument(typed);
   }
@@ -93,6 +100,19 @@ export function readCounts(text: string): number[] | null {
   const parts = text.split(/[\s,;]+/).filter(Boolean);
   if (!parts.every((part) => /^0*[1-9]\d{0,8}$/.test(part))) return null;
   return [...new Set(parts.map(Number))];
+}
+
+/** The prices in `l4 0.49, a10 1.29`, by name; undefined if something else is there. */
+function readPrices(text: string): Record<string, number> | undefined {
+  const parts = text.split(/[,;\n]+/).map((part) => /^\s*(.*\S)[\s:=]+\$?(\d+(?:\.\d+)?)\s*$/.exec(part));
+  if (!parts.every((part) => part !== null)) return undefined;
+  return Object.fromEntries(parts.map((part) => [part[1]!.replace(/[\s:=]+$/, ""), Number(part[2])]));
+}
+
+/** Whether it is an object of numbers only, as prices are. */
+function isPrices(value: unknown): value is Record<string, number> {
+  const values = typeof value === "object" && value !== null ? Object.values(value) : [];
+  return values.length > 0 && values.every((one) => typeof one === "number");
 }
 
 function readDocument(text: string): unknown {
@@ -111,6 +131,8 @@ const SHAPES: Record<Option["type"], string> = {
   number: "Enter a number",
   counts: "Enter whole numbers, as in 128, 512",
   text: "Enter a text",
+  names: "Enter names, as in l4, a10",
+  prices: "Enter names and prices, as in l4 0.49, a10 1.29",
   document: "Enter a JSON object, from { to }",
 };
 

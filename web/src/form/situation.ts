@@ -16,6 +16,8 @@ export interface Situation {
 
 /** Options that have a control of their own, beside those of the size of a sample. */
 const OWN_CONTROL = ["model_name", "config", "task", "revision", "trust_remote_code", "gpu", "device", LENGTHS];
+/** The GPUs to compare, if not all. */
+export const COMPARED = "compare_gpus";
 /** What the buttons ask for. */
 const BUTTONS = ["all_gpus", "advise"];
 
@@ -28,7 +30,8 @@ export function listedOptions({ options, isForAllGpus }: Pick<Situation, "option
       !OWN_CONTROL.includes(option.name) &&
       !BUTTONS.includes(option.name) &&
       !isSampleSize(option) &&
-      !(isForAllGpus && (isOfOneGpu(option) || option.measured_only)),
+      !(isForAllGpus && (isOfOneGpu(option) || option.measured_only)) &&
+      (isForAllGpus || option.name !== COMPARED),
   );
 }
 

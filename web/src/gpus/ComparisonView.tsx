@@ -13,12 +13,13 @@ import { link } from "../shared/route";
 import { capitalized } from "../shared/text";
 import { Badge } from "../ui/Badge";
 import { BarCell } from "../ui/BarCell";
+import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { SegmentField } from "../ui/fields";
 import { ScrollTable } from "../ui/ScrollTable";
 import { gpusCsv } from "./csv";
 import { comparisonDetail, comparisonHeadline } from "./headline";
-import { ranked, type Ranking } from "./ranking";
+import { ranked, shortlist, type Ranking } from "./ranking";
 
 const RANKINGS = [
   { value: "speed", label: "By speed" },
@@ -36,16 +37,18 @@ interface ComparisonViewProps {
 /** The same training on every GPU. */
 export function ComparisonView({ job, comparison, model }: ComparisonViewProps) {
   const [ranking, setRanking] = useState<Ranking>("speed");
+  const hasOwnPrices = Object.keys(comparison.own_prices ?? {}).length > 0;
+  const isAll = job.options?.["all_gpus"] === true;
   return (
     <div className="space-y-6">
-      <JobTitle job={job} model={model} place="all GPUs" source={comparison.source}>
+      <JobTitle job={job} model={model} place={isAll ? "all GPUs" : `${comparison.gpus.length} GPUs`} source={comparison.source}>
         <ChangeQuestion job={job} />
         <AnalyzeAnother />
       </JobTitle>
       <HeadlineCard headline={comparisonHeadline(comparison)} detail={comparisonDetail(comparison)} />
       <Card
-        title="All GPUs"
-        note="Cost is for a million samples at the catalog's price."
+        title={isAll ? "All GPUs" : "GPUs"}
+        note={`Cost is for a million samples at ${hasOwnPrices ? "your own prices, else the catalog's" : "the catalog's price"}.`}
         action={
           <div className="w-56">
             <SegmentField label="Rank" value={ranking} choices={RANKINGS} onChange={setRanking} />
@@ -64,7 +67,9 @@ export function ComparisonView({ job, comparison, model }: ComparisonViewProps) 
 }
 
 function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparison; ranking: Ranking }) {
-  const gpus = ranked(comparison.gpus, ranking);
+  const [isWhole, setWhole] = useState(false);
+  const everyone = ranked(comparison.gpus, ranking);
+  const gpus = isWhole ? everyone : shortlist(everyone);
   const fastest = Math.max(0, ...gpus.map((gpu) => rateOf(gpu) ?? 0));
   const speed = `${capitalized(rateUnit(gpus))} per second`;
   const hasRuns = gpus.some((gpu) => gpu.whole_run);
@@ -76,73 +81,80 @@ function GpuTable({ job, comparison, ranking }: { job: Job; comparison: Comparis
     </td>
   );
   return (
-    <ScrollTable label="Ranking">
-      <table className="w-full min-w-[44rem] text-sm">
-        <caption className="sr-only">All GPUs, ranked by {ranking}</caption>
-        <thead>
-          <tr className="text-left text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
-            <th scope="col">
-              <span className="sr-only">Rank</span>
-            </th>
-            <th scope="col">GPU</th>
-            {(isByCost ? [COST, speed] : [speed, COST]).map((name) => (
-              <th key={name} scope="col" className="w-[24%]">
-                {name}
+    <>
+      <ScrollTable label="Ranking">
+        <table className="w-full min-w-[44rem] text-sm">
+          <caption className="sr-only">GPUs, ranked by {ranking}</caption>
+          <thead>
+            <tr className="text-left text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+              <th scope="col">
+                <span className="sr-only">Rank</span>
               </th>
-            ))}
-            {hasRuns && (
-              <th scope="col" className="text-right">
-                Whole run
-              </th>
-            )}
-            <th scope="col" className="text-right">
-              Recommended
-            </th>
-            <th scope="col" className="text-right">
-              Maximum
-            </th>
-            <th scope="col" className="text-right">
-              Price
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {gpus.map((gpu, index) => (
-            <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2 [&>td]:whitespace-nowrap">
-              <td className="w-8 text-right text-faint">{index + 1}</td>
-              <td>
-                <GpuName job={job} gpu={gpu} comparison={comparison} />
-              </td>
-              {gpu.fits ? (
-                <>
-                  {!isByCost && speedCell(gpu)}
-                  <td>
-                    <BarCell
-                      value={gpu.usd_per_million_samples}
-                      most={dearest}
-                      words={dollars}
-                      color="bg-warn"
-                      nothing="no price"
-                    />
-                  </td>
-                  {isByCost && speedCell(gpu)}
-                  {hasRuns && <td className="text-right">{runWords(gpu)}</td>}
-                  <td className="text-right font-semibold text-accent">
-                    {gpu.recommended_batch_size === null ? "none" : count(gpu.recommended_batch_size)}
-                  </td>
-                  <td className="text-right">{count(gpu.max_batch_size ?? 0)}</td>
-                </>
-              ) : (
-                <td colSpan={hasRuns ? 5 : 4} className="text-bad-ink">
-                  Does not fit
-                </td>
+              <th scope="col">GPU</th>
+              {(isByCost ? [COST, speed] : [speed, COST]).map((name) => (
+                <th key={name} scope="col" className="w-[24%]">
+                  {name}
+                </th>
+              ))}
+              {hasRuns && (
+                <th scope="col" className="text-right">
+                  Whole run
+                </th>
               )}
-              <td className="text-right text-soft">{gpu.price ? `$${gpu.price.usd_per_hour.toFixed(2)}/h` : "–"}</td>
+              <th scope="col" className="text-right">
+                Recommended
+              </th>
+              <th scope="col" className="text-right">
+                Maximum
+              </th>
+              <th scope="col" className="text-right">
+                Price
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </ScrollTable>
+          </thead>
+          <tbody>
+            {gpus.map((gpu, index) => (
+              <tr key={gpu.gpu} className="border-t border-line [&>td]:px-2 [&>td]:py-2 [&>td]:whitespace-nowrap">
+                <td className="w-8 text-right text-faint">{index + 1}</td>
+                <td>
+                  <GpuName job={job} gpu={gpu} comparison={comparison} />
+                </td>
+                {gpu.fits ? (
+                  <>
+                    {!isByCost && speedCell(gpu)}
+                    <td>
+                      <BarCell
+                        value={gpu.usd_per_million_samples}
+                        most={dearest}
+                        words={dollars}
+                        color="bg-warn"
+                        nothing={gpu.memory_only ? "memory only" : "no price"}
+                      />
+                    </td>
+                    {isByCost && speedCell(gpu)}
+                    {hasRuns && <td className="text-right">{runWords(gpu)}</td>}
+                    <td className="text-right font-semibold text-accent">
+                      {gpu.memory_only ? "–" : gpu.recommended_batch_size === null ? "none" : count(gpu.recommended_batch_size)}
+                    </td>
+                    <td className="text-right">{count(gpu.max_batch_size ?? 0)}</td>
+                  </>
+                ) : (
+                  <td colSpan={hasRuns ? 5 : 4} className="text-bad-ink">
+                    Does not fit
+                  </td>
+                )}
+                <td className="text-right text-soft">{gpu.price ? `$${gpu.price.usd_per_hour.toFixed(2)}/h` : "–"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </ScrollTable>
+      {gpus.length < everyone.length && (
+        <Button onClick={() => setWhole(true)} className="mt-3 w-full">
+          Show all {everyone.length} GPUs
+        </Button>
+      )}
+    </>
   );
 }
 

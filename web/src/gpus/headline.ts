@@ -6,7 +6,7 @@ import { shortGpuName } from "../shared/format";
 
 export function comparisonHeadline(comparison: Comparison): Headline {
   const { fastest, cheapest, gpus } = comparison;
-  if (!gpus.some((gpu) => gpu.fits)) return { lead: "It does not fit on any GPU in the catalog", tone: "bad" };
+  if (!gpus.some((gpu) => gpu.fits)) return { lead: "It does not fit on any of these GPUs", tone: "bad" };
   const named = namesIn(comparison);
   if (fastest !== null && fastest === cheapest) {
     return { lead: `The ${named(fastest)} is both the fastest and the cheapest`, tone: "good" };
@@ -23,10 +23,18 @@ export function comparisonDetail(comparison: Comparison): string {
   return [
     `Predicted for ${gpus.length} GPUs, each at its recommended batch. Nothing was run on them.`,
     several && "Where several are named, their difference is within the uncertainty.",
-    names.length > 0 && `Not considered for cheapest, because no price is known: ${names.join(", ")}.`,
+    names.length > 0 && `Not considered for cheapest, because no price is known: ${few(names)}.`,
   ]
     .filter(Boolean)
     .join(" ");
+}
+
+/** So many names, and how many others there are. */
+const NAMED = 6;
+
+function few(names: readonly string[]): string {
+  if (names.length <= NAMED + 1) return names.join(", ");
+  return `${names.slice(0, NAMED).join(", ")} and ${names.length - NAMED} others`;
 }
 
 function namesIn({ gpus }: Comparison): (id: string) => string {

@@ -14,3 +14,12 @@ export function ranked(gpus: readonly Contender[], ranking: Ranking): Contender[
   };
   return [...gpus].sort(ranking === "speed" ? bySpeed : byCost);
 }
+
+/** Of more GPUs than fit a screen, those with a price and so many of the best are shown first. */
+const MOST = 24;
+const BEST = 12;
+
+/** The GPUs of a ranking to show first. */
+export function shortlist(gpus: Contender[]): Contender[] {
+  return gpus.length <= MOST ? gpus : gpus.filter((gpu, index) => gpu.fits && (gpu.price !== null || index < BEST));
+}

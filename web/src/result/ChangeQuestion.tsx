@@ -17,6 +17,7 @@ export function ChangeQuestion({ job, part = null }: ChangeQuestionProps) {
   const values = askedValues(job, part);
   if (!values) return null;
   const { all_gpus: isForAllGpus, advise: _, ...asked } = values;
+  const isComparison = isForAllGpus || (Array.isArray(asked["compare_gpus"]) && asked["compare_gpus"].length > 0);
   const question = draftQuery(withValues(FIRST_DRAFT, asked), keptConfigs);
-  return <LinkButton href={isForAllGpus ? link.gpus(question) : link.analyze(question)}>Change the question</LinkButton>;
+  return <LinkButton href={isComparison ? link.gpus(question) : link.analyze(question)}>Change the question</LinkButton>;
 }

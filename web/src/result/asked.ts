@@ -11,6 +11,7 @@ export function changed(values: Values, change: Values): Values {
 export function askedValues({ options, kind }: Pick<Job, "options" | "kind">, part: string | null = null): Values | null {
   if (!options) return null;
   if (part === null) return options;
-  const one = kind === "comparison" ? { gpu: part, all_gpus: null } : { [LENGTH]: Number(part), [LENGTHS]: null };
+  const oneGpu = { gpu: part, all_gpus: null, compare_gpus: null };
+  const one = kind === "comparison" ? oneGpu : { [LENGTH]: Number(part), [LENGTHS]: null };
   return changed(options, one);
 }

@@ -68,6 +68,13 @@ describe("the form", () => {
     expect(valuesOf(draft, bert, "gpus")).toEqual({ model_name: "bert", precision: "bf16", all_gpus: true });
   });
 
+  it("names the GPUs to compare instead of all, and their prices", () => {
+    const draft = draftWith({ compare_gpus: "l4, a10", prices: "l4 0.49" });
+    const asked = { model_name: "bert", compare_gpus: ["l4", "a10"], prices: { l4: 0.49 } };
+    expect(valuesOf(draft, bert, "gpus")).toEqual(asked);
+    expect(valuesOf(draft, bert, "analysis")).toEqual({ model_name: "bert", prices: { l4: 0.49 } });
+  });
+
   it("asks what to change, for one length", () => {
     expect(valuesOf({ ...FIRST_DRAFT, gpu: "a10" }, bert, "advice")).toEqual({ model_name: "bert", gpu: "a10", advise: true });
     expect(errorsOf(draftWith({ seq_len: "128, 256" }), bert, "advice")).toEqual({ seq_len: "Enter one size here." });

@@ -44,7 +44,11 @@ describe("a text in a field", () => {
     expect(read("batch_size", "")).toBeUndefined();
     expect(read("seq_lens", "128, 512 64,128")).toEqual([128, 512, 64]);
     expect(read("config", '{"model_type": "llama"}')).toEqual({ model_type: "llama" });
-    expect([null, 16, true, [1, 2], { a: 1 }].map(textOf)).toEqual(["", "16", "true", "1, 2", '{\n  "a": 1\n}']);
+    expect(read("compare_gpus", "l4, RTX 4090;l4,")).toEqual(["l4", "RTX 4090"]);
+    expect(read("prices", "l4 0.49, RTX 4090: $0.7")).toEqual({ l4: 0.49, "RTX 4090": 0.7 });
+    expect(read("prices", "l4")).toBeUndefined();
+    expect(textOf({ l4: 0.49, a10: 1 })).toBe("l4 0.49, a10 1");
+    expect([null, 16, true, [1, 2], { a: "b" }].map(textOf)).toEqual(["", "16", "true", "1, 2", '{\n  "a": "b"\n}']);
   });
 
   it("is wrong by the bounds of its option", () => {

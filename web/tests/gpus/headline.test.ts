@@ -15,7 +15,7 @@ describe("the headline of a comparison", () => {
     expect(comparison("h100", null)).toBe("Fastest on the H100 80 GB");
     expect(comparison(null, null)).toBe("No batch leaves the margin free on any GPU");
     const nowhere = { gpus: gpus.map((gpu) => ({ ...gpu, fits: false })), fastest: null, cheapest: null };
-    expect(comparisonHeadline(nowhere as unknown as Comparison).lead).toBe("It does not fit on any GPU in the catalog");
+    expect(comparisonHeadline(nowhere as unknown as Comparison).lead).toBe("It does not fit on any of these GPUs");
   });
 
   const gpus = ["a10", "b200"].map((gpu) => ({ gpu, gpu_name: `NVIDIA ${gpu.toUpperCase()}`, fits: true }));

@@ -27,7 +27,8 @@ def precision(seen: Observation, gains: Gains) -> Iterator[Finding]:
     low = "bf16" if capability >= (8, 0) else "fp16"
     now = "TF32" if seen.tf32 and capability >= (8, 0) else "fp32"
     gpu = gpu_with_id(device.gpu_id)
-    ratio = gpu.half_flops / (gpu.tf32_flops if now == "TF32" else gpu.fp32_flops) if gpu else None
+    is_rated = gpu is not None and not gpu.memory_only
+    ratio = gpu.half_flops / (gpu.tf32_flops if now == "TF32" else gpu.fp32_flops) if gpu and is_rated else None
     faster = f"up to {ratio:.0f}x" if ratio else ""
     rated = f"; by its datasheet the {device.name} multiplies matrices {faster} faster in {low}" if faster else ""
     yield Finding(
