@@ -262,10 +262,9 @@ class Tracer(TorchDispatchMode):
                 raise _size_unknown(func)
             self._note_origin(origin)
             with torch._C._DisableTorchDispatch():
-                places = real.nonzero().unbind(1)
-            for place in places:
-                with self._fake_mode:
-                    indices.append(torch.empty(place.shape, dtype=torch.long, device="cpu"))
+                count = int(real.count_nonzero())
+            with self._fake_mode:
+                indices += [torch.empty(count, dtype=torch.long, device="cpu") for _ in range(real.dim())]
         return (args[0], indices, *args[2:])
 
     def _name(self, func: Any) -> str:
