@@ -197,6 +197,8 @@ class Tracer(TorchDispatchMode):
         if value is not None:
             self._note_origin(origin_of(inputs))
             return value
+        if getattr(inputs[0], "_memorymark_holds", False):
+            return True
         if func is torch.ops.aten.equal.default and all(tensor.is_floating_point() for tensor in inputs):
             return self._place(inputs[0]) == self._place(inputs[1])  # what is computed apart is not the same by chance
         if self._checks_pass and inputs[0].dtype == torch.bool:

@@ -17,6 +17,8 @@ from memorymark.prediction.tracing.repeated_values import LOOKS_AT_EACH, repeate
 # Models do not branch on larger tensors.
 MAX_KNOWN_ELEMENTS = 2**16
 MAX_KNOWN_COUNTS = 2**22
+# Of a buffer.
+MAX_NOTED = 2**12
 # Which token goes to which expert, for every token and expert of a layer.
 MAX_ROUTED = 2**25
 # Above every probability.
@@ -139,6 +141,21 @@ def _most_elements(tensor: Tensor, origin: Origin) -> int:
         return MAX_ROUTED
     counts = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
     return MAX_KNOWN_COUNTS if counts else MAX_KNOWN_ELEMENTS
+
+
+def note_values(tensor: Tensor, real: Tensor) -> None:
+    """Notes the few values of a tensor that a prediction copies without them, such as a counter or a pointer."""
+    if real.numel() <= MAX_NOTED:
+        tensor._memorymark_noted = real.detach().cpu().clone()  # type: ignore[attr-defined]
+
+
+def initial_values(tensor: Tensor) -> Tensor | None:
+    """Returns the values that were noted for a tensor, or that it has itself if they are few."""
+    noted: Tensor | None = getattr(tensor, "_memorymark_noted", None)
+    if noted is None and tensor.device.type == "cpu" and type(tensor) is Tensor and tensor.numel() <= MAX_NOTED:
+        noted = tensor.detach()
+    with torch._C._DisableTorchDispatch():  # no fake copy
+        return noted.clone() if noted is not None else None
 
 
 def keep_values(result: Any, value: Any, origin: Origin) -> None:
