@@ -116,7 +116,7 @@ def max_batch_size(
     optimizer = None if isinstance(optimizer, str) else optimizer
     workload = own_workload(module, batch, loss, optimizer, step=step, between=between)
     is_predicted = target.gpu is not None
-    with torch.enable_grad(), mentioned_unharmed(loss, step, *workload.between.values()):
+    with torch.enable_grad(), mentioned_unharmed(module, loss, step, *workload.between.values()):
         workload = with_twin(workload, module) if is_predicted else workload
         with LocalProbe(workload, recipe, target, preserve=not is_predicted) as probe:
             return _found(probe, workload.name, search)

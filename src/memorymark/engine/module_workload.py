@@ -42,8 +42,15 @@ def as_module(given: Any) -> nn.Module:
 
 def require_trained(module: nn.Module) -> None:
     """Raises ``UsageError`` if the module has no trainable parameters."""
+    import torch
+
     from memorymark.training.optimizers import name_of
 
+    if any(isinstance(one, torch.jit.ScriptModule) for one in module.modules()):
+        raise UsageError(
+            f"{name_of(module)} went through torch.jit, which runs it in its own way; pass the module as it was before.",
+            code="bad_workload",
+        )
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise UsageError(
             f"{name_of(module)} has no trainable parameters; pass a module that has some.", code="bad_workload"
@@ -175,6 +182,7 @@ def _maker(optimizer: Any, module: nn.Module) -> Callable[[nn.Module], Any] | No
 def with_twin(workload: Workload, module: nn.Module) -> Workload:
     """Returns the workload with a copy of the module on the meta device, which a prediction may change."""
     from memorymark.prediction.tracing.fake_step import cannot_predict_compiled
+    from memorymark.prediction.tracing.values import note_values
     from memorymark.training.step import runs_compiled_code
 
     if runs_compiled_code(module):  # which cannot even be copied
@@ -186,7 +194,10 @@ def with_twin(workload: Workload, module: nn.Module) -> Workload:
 
         def shape_of(tensor: torch.Tensor) -> torch.Tensor:
             empty = torch.empty_like(tensor, device="meta")
-            return nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
+            if isinstance(tensor, nn.Parameter):
+                return nn.Parameter(empty, tensor.requires_grad)
+            note_values(empty, tensor)
+            return empty
 
         shapes: dict[int, Any] = {id(t): shape_of(t) for t in (*module.parameters(), *module.buffers())}
         try:

@@ -6,6 +6,7 @@ No sample is padded: the batch to plan for is the one in which every sample has 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memorymark.catalog.tasks import Task, prompt_tokens
@@ -56,6 +57,15 @@ FIXES_SIDE = (
     "projector_patch_to_query_dict",
     "scaled_images_ratios",
 )
+# They look for separators in a text to see where its question ends.
+SEES_SEPARATORS = {"longformer"}
+QUESTION = 16
+# How many regions of an image its features describe, as usual since bottom-up attention.
+REGIONS = 36
+# Their language models write sounds, as rows of codes for each moment.
+WRITES_CODES = {"musicgen", "musicgen_melody"}
+# Their language models do without an image only to generate.
+READS_AN_IMAGE = {"git"}
 # These take images of any size.
 ANY_IMAGE_SIZE = {"dinov2", "dinov2_with_registers", "dinov3_vit", "dinov3_convnext"}
 
@@ -71,6 +81,8 @@ def most_tokens(config: Any) -> int | None:
 
 def image_side(config: Any) -> int | None:
     """Returns the side of the images that a config is made for."""
+    if getattr(config, "scaled_images_ratios", None):  # the smallest copy of an image is as large as a patch
+        return int(config.patch_size / min(config.scaled_images_ratios))
     side = getattr(image_config(config), "image_size", None)
     if isinstance(side, (list, tuple)) and side:
         side = side[0]
@@ -87,7 +99,7 @@ def small_side(config: Any, task: Task, usual: int) -> int:
 def set_image_side(config: Any, side: int) -> None:
     """Changes a config to another image size, as users do to train on larger images."""
     part = image_config(config)
-    if image_side(config) is not None and config.model_type not in ANY_IMAGE_SIZE:
+    if getattr(part, "image_size", None) and config.model_type not in ANY_IMAGE_SIZE:
         both = isinstance(part.image_size, (list, tuple))  # height and width
         part.image_size = type(part.image_size)([side] * len(part.image_size)) if both else side
 
@@ -137,7 +149,7 @@ def make_batch(
     }
     make = makers.get(task.id, _texts)
     wanted = {"pixel_values", "input_values", "input_features", "input_ids", "flattened_patches", "pixel_values_videos"}
-    known = {"images": {"pixel_values"}, "sounds": {"input_values", "input_features"}}
+    known = {"images": {"pixel_values", "input_ids"}, "sounds": {"input_values", "input_features"}}
     if not arguments & known.get(make.__name__, wanted):
         raise unknown_inputs(config, name)
 
@@ -174,14 +186,36 @@ def _texts(maker: Maker) -> Batch:
     elif maker.task.id == "token-classification":
         batch["labels"] = maker.classes(size, length)
     elif maker.task.id == "question-answering":
-        batch |= {"start_positions": maker.zeros(size), "end_positions": maker.zeros(size)}
+        batch |= _answers(maker)
     elif maker.task.id == "seq2seq-lm":
         batch["labels"] = maker.words(size, length)
     else:
         batch["labels"] = batch["input_ids"].clone()
+    if maker.config.model_type in WRITES_CODES:
+        codes = int(text_config(maker.config).num_codebooks)
+        batch = {"input_ids": maker.words(size * codes, length), "labels": maker.words(size, length, codes)}
     if maker.task.id == "sft":
         batch["labels"][:, : prompt_tokens(length)] = IGNORED
+    if maker.config.model_type in READS_AN_IMAGE:
+        shape = replace(maker.shape, pixels=image_side(maker.config) or maker.shape.pixels)
+        batch |= seen(replace(maker, shape=shape))
     return batch
+
+
+def _answers(maker: Maker) -> Batch:
+    """Makes the places of answers in texts, or answers to questions about images of which the regions are known."""
+    size, length = maker.size, maker.shape.tokens
+    if "visual_feats" in maker.arguments:
+        return {
+            "visual_feats": maker.values(size, REGIONS, int(maker.config.visual_feat_dim)),
+            "visual_pos": maker.values(size, REGIONS, int(maker.config.visual_pos_dim)),
+            "labels": maker.zeros(size),
+        }
+    answers = {"start_positions": maker.zeros(size), "end_positions": maker.zeros(size)}
+    if maker.config.model_type in SEES_SEPARATORS:
+        answers["global_attention_mask"] = maker.zeros(size, length)
+        answers["global_attention_mask"][:, : min(QUESTION, length // 2)] = 1
+    return answers
 
 
 def _pairs(maker: Maker) -> Batch:
@@ -201,11 +235,15 @@ def _completions(maker: Maker) -> Batch:
 def _choices(maker: Maker) -> Batch:
     """Makes questions with texts to choose from."""
     size, several, length = maker.size, maker.task.sequences, maker.shape.tokens
-    return {
+    batch = {
         "input_ids": maker.words(size, several, length),
         "attention_mask": maker.ones(size, several, length),
         "labels": maker.zeros(size),
     }
+    if maker.config.model_type in SEES_SEPARATORS:
+        batch["global_attention_mask"] = maker.zeros(size, several, length)
+        batch["global_attention_mask"][:, :, min(QUESTION, length // 2) :] = 1
+    return batch
 
 
 def _images_and_texts(maker: Maker) -> Batch:

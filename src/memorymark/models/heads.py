@@ -11,6 +11,7 @@ from memorymark.errors import MemoryMarkError, UsageError
 from memorymark.messages import Message
 from memorymark.models.build_guard import only_building
 from memorymark.models.config_fields import only_known
+from memorymark.models.maker import text_config
 from memorymark.question.configs import is_cut, what_to_build
 from memorymark.suggestions import without
 
@@ -63,7 +64,7 @@ def make_config(facts: dict[str, Any], name: str) -> Any:
 
 def set_padding(config: Any, task: Task) -> None:
     """Sets a padding token for a decoder that has none, as people do: a classifier takes batches only with one."""
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = text_config(config)
     if task.id in ("sequence-classification", "reward"):
         for part in (config, text):
             if getattr(part, "pad_token_id", 0) is None:
@@ -232,9 +233,9 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         config.num_labels = 1
     if config.model_type == "reformer":
         config.is_decoder = task.id == "causal-lm"  # its class demands it
-    text_class = config.sub_configs.get("text_config") if hasattr(config, "sub_configs") else None
-    if text_class is not None and getattr(found, "config_class", None) is text_class:
-        config = config.get_text_config()
+    parts = (getattr(config, name, None) for name in getattr(config, "sub_configs", ()))
+    part = next((one for one in parts if one is not None and getattr(found, "config_class", None) is type(one)), None)
+    config = part if part is not None and found.config_class is not type(config) else config
     try:
         with nullcontext() if hasattr(config, "auto_map") else only_building():
             model: nn.Module = found._from_config(config)  # type: ignore[attr-defined]

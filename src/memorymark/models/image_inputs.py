@@ -139,7 +139,8 @@ def _flattened_patches(maker: Maker) -> Batch:
     patches[:, :, :2] = torch.arange(1, 3, device=maker.device)
     side = int(MOST_PATCHES**0.5)
     sides = torch.full((maker.size,), side, device=maker.device)
-    return {"flattened_patches": patches, "width": sides, "height": sides}
+    mask = {} if "input_ids" in maker.arguments else {"attention_mask": maker.ones(maker.size, MOST_PATCHES)}
+    return {"flattened_patches": patches, "width": sides, "height": sides, **mask}
 
 
 def _listed_patches(maker: Maker) -> Batch:

@@ -52,7 +52,12 @@ class Shape:
 
 def text_config(config: Any) -> Any:
     """Returns the part of a config that describes text."""
-    return config.get_text_config() if hasattr(config, "get_text_config") else config
+    if not hasattr(config, "get_text_config"):
+        return config
+    try:
+        return config.get_text_config()
+    except ValueError:  # one that reads and one that writes
+        return config.get_text_config(decoder=True)
 
 
 def image_config(config: Any) -> Any:

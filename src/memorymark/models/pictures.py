@@ -30,6 +30,8 @@ def seen(maker: Maker) -> Batch:
     """Makes images in the form that the model takes, without labels."""
     if "spatial_shapes" in maker.arguments:
         return image_inputs(maker)
+    if "pixel_values" not in maker.arguments and "input_ids" in maker.arguments:  # the clusters of its pixels' colors
+        return {"input_ids": maker.words(maker.size, int(maker.config.n_positions))}
     if "pixel_values" not in maker.arguments:
         return {"pixel_values_videos": _videos(maker)}
     return {"pixel_values": pixels(maker)}

@@ -22,6 +22,8 @@ LETTERS_PER_SECOND = 10
 FREQUENCY_FIRST = {"whisper", "voxtral", "voxtral_realtime", "qwen3_asr"}
 # They look for the lengths of texts in the mask of their sounds.
 MASKED = {"lasr_ctc", "parakeet_ctc", "granite_speech5_ctc"}
+# Their masks are of the sound's places in the text.
+MASKED_IN_TEXT = {"granite_speech", "granite_speech_plus"}
 # Those of these are widened by their differences, and stacked.
 WIDENED = {"granite_speech5_ctc": 4}
 # Fields that say how many frequencies a spectrum has, and how wide two that are stacked are.
@@ -113,14 +115,22 @@ def _sound(maker: Maker) -> dict[str, Tensor]:
     frames = seconds * (FRAMES_PER_SECOND if width else SPECTRA_PER_SECOND)
     if _has_positions(config):
         frames = _frames(config)
-    width = (width or _field(config, FREQUENCIES) or config.d_model) * WIDENED.get(config.model_type, 1)
+    width = width or _field(config, FREQUENCIES) * max(_field(config, ("num_stacked_frames",)), 1) or config.d_model
+    width *= WIDENED.get(config.model_type, 1)
     first = config.model_type in FREQUENCY_FIRST
     batch = {"input_features": maker.values(size, *((width, frames) if first else (frames, width)))}
     if config.model_type in MASKED:
         batch["attention_mask"] = maker.ones(size, frames)
     if "input_features_mask" in maker.arguments:
-        batch["input_features_mask"] = maker.ones(size, frames).bool()
+        batch["input_features_mask"] = maker.ones(size, _masked(config, frames)).bool()
     return batch
+
+
+def _masked(config: Any, frames: int) -> int:
+    """Returns how long a mask of the sound is: as long as the sound, or as what is made of it for the text."""
+    if config.model_type not in MASKED_IN_TEXT:
+        return frames
+    return -(-frames // config.window_size) * config.window_size // config.downsample_rate
 
 
 def _hears_waves(config: Any) -> bool:

@@ -14,7 +14,7 @@ _DEEPSEEK_V2 = {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
 _QWEN4 = {
     "indexer_n_heads": 4,
     "indexer_kv_heads": 1,
-    "indexer_head_dim": 128,
+    "indexer_head_dim": 256,
     "indexer_budget": 32,
     "indexer_compress_ratio": 4,
     "output_gate_type": "sigmoid",
@@ -29,7 +29,20 @@ _RESNET = {
     "backbone": None,
     "backbone_config": {"model_type": "resnet", "out_features": ["stage2", "stage3", "stage4"]},
 }
-_UNFOLDED = {"backbone_config": {"model_type": "dinov2", "reshape_hidden_states": False, "out_indices": [3, 6, 9, 12]}}
+_UNFOLDED = {
+    "backbone_config": {
+        "model_type": "dinov2",
+        "hidden_size": 384,
+        "num_attention_heads": 6,
+        "reshape_hidden_states": False,
+        "out_indices": [3, 6, 9, 12],
+    }
+}
+_MUSIC = {
+    "text_encoder": {"model_type": "t5"},
+    "audio_encoder": {"model_type": "encodec"},
+    "decoder": {"model_type": "musicgen_decoder"},
+}
 _SIGLIP = {"image_size": 896, "patch_size": 14}
 
 
@@ -42,6 +55,32 @@ LEFT_OPEN: dict[str, Fields] = {
     "depth_anything": _UNFOLDED,
     "prompt_depth_anything": _UNFOLDED,
     "bamba": {"attn_layer_indices": [1]},
+    "blt": {"use_cache": False},
+    "chameleon": {"vocabulary_map": {"<image>": 4}, "image_token_id": 4},
+    "depth_pro": {"intermediate_hook_ids": [1, 0]},
+    "eomt": {"num_blocks": 1},
+    "eomt_dinov3": {"num_blocks": 1},
+    "lw_detr": {"projector_scale_factors": [1.0]},
+    "musicgen": _MUSIC,
+    "musicgen_melody": _MUSIC,
+    "rf_detr": {
+        "backbone_config": {
+            "model_type": "rf_detr_dinov2",
+            "image_size": 384,
+            "patch_size": 16,
+            "num_windows": 2,
+            "out_indices": [2, 5, 8, 11],
+            "window_block_indexes": [0, 1, 3, 4, 6, 7, 9, 10],
+        }
+    },
+    "sapiens2": {
+        "head_config": {
+            "upsample_out_channels": [768, 768, 512, 512],
+            "use_pixel_shuffle": True,
+            "upsample_kernel_size": 3,
+            "conv_out_channels": [128, 128],
+        }
+    },
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "conditional_detr": _RESNET,
@@ -61,7 +100,7 @@ LEFT_OPEN: dict[str, Fields] = {
     "granite_speech_plus": {"projector_config": {"encoder_hidden_size": 1024}},
     "janus": _reads(4096, "projection_dim"),
     "moonshine": {"pad_token_id": 2},
-    "moonshine_streaming": {"pad_token_id": 2},
+    "moonshine_streaming": {"pad_token_id": 2, "num_key_value_heads": 8},
     "qwen2_5_omni_thinker": _OMNI,
     "vipllava": {"vision_feature_layers": [-2, -1]},
     "voxtral": {"audio_token_id": 24},
@@ -78,7 +117,10 @@ LEFT_OPEN: dict[str, Fields] = {
     "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
     "cosmos3_omni": _reads(4096),
     "dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8}},
-    "deepseek_ocr2": {"text_config": {**_DEEPSEEK_V2, "mlp_layer_types": ["dense", "sparse"], "num_hidden_layers": 2}},
+    "deepseek_ocr2": {
+        "text_config": {**_DEEPSEEK_V2, "mlp_layer_types": ["dense", "sparse"], "num_hidden_layers": 2},
+        "vision_config": {"encoder_config": {"hidden_size": 896, "num_attention_heads": 14, "num_key_value_heads": 2}},
+    },
     "deepseek_v2": _DEEPSEEK_V2,
     "dots1": _FEW_EXPERTS,
     "encoder-decoder": {"pad_token_id": 0, "decoder_start_token_id": 0, "encoder": _BERT, "decoder": _WRITER},
@@ -96,6 +138,9 @@ LEFT_OPEN: dict[str, Fields] = {
         "deepstack_layer_map": [[0, 0]],
         "spatial_target_layers": [1],
         "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+        "text_config": {"model_type": "granite4_vision_text"},
+        "vision_config": {"model_type": "siglip_vision_model"},
     },
     "hunyuan_v1_dense": {"head_dim": 128},
     "hunyuan_v1_moe": {"head_dim": 128},
@@ -137,6 +182,14 @@ LEFT_OPEN: dict[str, Fields] = {
     "wav2vec2-bert": {"vocab_size": 32},
     "wav2vec2-conformer": {"vocab_size": 32},
     "xmod": {"default_language": "en_XX"},
+}
+
+# What a stand-in needs that has fewer layers than its class allows.
+LEAST: dict[str, Fields] = {
+    "zamba": {
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"],
+        "num_hidden_layers": 4,
+    },
 }
 
 

@@ -14,7 +14,7 @@ from memorymark.models.hub import hub_config, remote_code_config
 from memorymark.models.maker import Shape, text_config
 from memorymark.models.pictures import depth_loss
 from memorymark.models.sounds import seconds_of, set_seconds
-from memorymark.models.stand_in_fields import filled_in
+from memorymark.models.stand_in_fields import LEAST, filled_in
 from memorymark.models.timm_models import timm_workload
 from memorymark.question.completions import USUAL_COMPLETIONS, completion_tokens_of
 from memorymark.question.configs import check_config, stand_in
@@ -167,7 +167,10 @@ def _require_packable(request: Request, config: Any, task: Task, arguments: set[
 
 
 def _stand_in(request: Request, facts: dict[str, Any]) -> dict[str, Any]:
-    return stand_in(facts if _has_code(request, facts) else heads.spelled_out(filled_in(facts), request.entry.id))
+    if _has_code(request, facts):
+        return stand_in(facts)
+    small = stand_in(heads.spelled_out(filled_in(facts), request.entry.id))
+    return {**small, **LEAST.get(facts.get("model_type", ""), {})}
 
 
 def _loss(request: Request, task: Task, shape: Shape, arguments: set[str]) -> Callable[..., Tensor] | None:

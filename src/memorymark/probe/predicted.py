@@ -29,6 +29,8 @@ from memorymark.results.trial import Failure, Trial
 from memorymark.results.uncertainty import Interval, trial_intervals, unchecked_options, untimed_options
 from memorymark.units import format_bytes
 
+# Of a step that loops over its samples; simulating as many takes ten seconds.
+MOST_OPERATIONS = 2**20
 STEPS = 2
 # How many batches of an accumulating step are simulated; by then the memory's fragmentation is clear.
 SIMULATED_BATCHES = 4
@@ -194,9 +196,9 @@ class PredictedProbe:
         memory, generated = self._memory(self._capacity_bytes), self._held_by_generation(batch_size)
         peaks: Counter[str] = Counter()
         retries = steps = 0
-        failure = None
+        failure = _too_long(self._later.length(batch_size))
         try:
-            for program in self._begin(memory, resting):
+            for program in () if failure else self._begin(memory, resting):
                 retries = memory.allocator.retries
                 if generated:
                     peaks["generation"] = max(peaks["generation"], memory.visit(generated))
@@ -246,7 +248,7 @@ class PredictedProbe:
 
     def _with_need(self, trial: Trial) -> Trial:
         """Replaces the failed request of a trial that ran out of memory by what the whole step needs."""
-        if trial.fits:
+        if trial.failure is None or trial.failure.kind == "limit":
             return trial
         memory = self._memory(None)
         memory.hold(self._step.weights.items())
@@ -352,6 +354,14 @@ class PredictedProbe:
         return host_seconds(
             self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=batch_size
         )
+
+
+def _too_long(operations: int) -> Failure | None:
+    """Returns why a step is not simulated that loops over more samples than anybody waits for."""
+    if operations <= MOST_OPERATIONS:
+        return None
+    said = f"the model loops over its samples: a step of {operations:,} operations is longer than any that is predicted"
+    return Failure("limit", said)
 
 
 def _out_of_memory(error: OutOfMemory) -> Failure:

@@ -210,6 +210,8 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
             small[key] = value if is_tapped else min(value, len(kept) or _turns(config) or STAND_IN_LAYERS)
         elif key == "depths" and isinstance(value, list):
             small[key] = [1] * len(value)
+        elif key in TAPPED and isinstance(value, list) and not is_tapped:
+            small[key] = [len(kept) or STAND_IN_LAYERS] if _taps_last(config, value) else value
         elif key in KINDS and isinstance(value, list):
             small[key] = [value[place] for place in kept]
         elif key in PLACES and value is not None:
@@ -223,6 +225,11 @@ def stand_in(config: dict[str, Any], *, shorter: bool | None = None) -> dict[str
         else:
             small[key] = stand_in(value, shorter=shorter) if isinstance(value, dict) else value
     return small
+
+
+def _taps_last(config: dict[str, Any], places: list[Any]) -> bool:
+    """Tells whether only the last layer's output is read."""
+    return places == [next((config[key] for key in LAYERS if isinstance(config.get(key), int)), None)]
 
 
 def _turns(config: dict[str, Any]) -> int:

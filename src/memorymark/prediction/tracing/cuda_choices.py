@@ -254,17 +254,18 @@ class _Attention:
     ) -> Tensor:
         needs_gradient = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
         result: Tensor
-        if self._cudnn_takes(query, key, value, attn_mask):
+        fused = query.shape[:-3] == key.shape[:-3] == value.shape[:-3]  # a single query for all samples is not
+        if fused and self._cudnn_takes(query, key, value, attn_mask):
             result, *_ = aten._scaled_dot_product_cudnn_attention(
                 query, key, value, _as_bias(attn_mask, query), needs_gradient, dropout_p, is_causal, False, scale=scale
             )
-        elif self._flash_takes(query, key, value, attn_mask, is_causal):
+        elif fused and self._flash_takes(query, key, value, attn_mask, is_causal):
             width = query.shape[-1]
             padded = [torch.nn.functional.pad(t, (0, -width % 8)) if width % 8 else t for t in (query, key, value)]
             scale = scale or width**-0.5
             result, *_ = aten._scaled_dot_product_flash_attention(*padded, dropout_p, is_causal, False, scale=scale)
             result = result[..., :width] if width % 8 else result
-        elif self._efficient_takes(query, key, value, attn_mask):
+        elif fused and self._efficient_takes(query, key, value, attn_mask):
             mask = _for_every_head(_as_bias(attn_mask, query), query, key)
             result, *_ = aten._scaled_dot_product_efficient_attention(
                 query, key, value, mask, needs_gradient, dropout_p, is_causal, scale=scale

@@ -35,6 +35,7 @@ from memorymark.prediction.tracing.program import Program, may_loop, merge, same
 from memorymark.prediction.tracing.repeating import Repeating
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.tracer import Tracer
+from memorymark.prediction.tracing.values import Origin, initial_values, keep_values
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
 from memorymark.training.building import build_model
@@ -244,6 +245,8 @@ def fake_copy(model: nn.Module, fake_mode: FakeTensorMode) -> nn.Module:
             with fake_mode:
                 copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=CPU)
                 is_parameter = isinstance(tensor, nn.Parameter)
+                if (values := initial_values(tensor)) is not None and not is_parameter:
+                    keep_values(copy, values, Origin.CERTAIN)
                 copies[id(tensor)] = nn.Parameter(copy, requires_grad=tensor.requires_grad) if is_parameter else copy
         return copies[id(tensor)]
 

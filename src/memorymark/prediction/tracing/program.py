@@ -155,6 +155,11 @@ class Program:
         """Tells whether it loops over the samples."""
         return any(growth.repeats for growth in self.operations)
 
+    def length(self, batch_size: int) -> int:
+        """Returns how many operations the step has."""
+        more = sum(growth.times(batch_size) - 1 for growth in self.operations if growth.repeats)
+        return len(self.operations) + more
+
     def unrolled(self, batch_size: int) -> Program:
         """Returns the step with the operations of every sample."""
         if not self.loops:

@@ -197,6 +197,10 @@ class Tracer(TorchDispatchMode):
         if value is not None:
             self._note_origin(origin_of(inputs))
             return value
+        if getattr(inputs[0], "_memorymark_holds", False):
+            return True
+        if func is torch.ops.aten.equal.default and all(tensor.is_floating_point() for tensor in inputs):
+            return self._place(inputs[0]) == self._place(inputs[1])  # what is computed apart is not the same by chance
         if self._checks_pass and inputs[0].dtype == torch.bool:
             return True
         if self._in_optimizer:
@@ -206,6 +210,9 @@ class Tracer(TorchDispatchMode):
         raise CannotPredictError(
             "the model reads a value (.item(), a branch on a tensor) that only a run knows; measure it on a GPU."
         )
+
+    def _place(self, tensor: Tensor) -> tuple[object, ...]:
+        return self.number_of(tensor), tensor.shape, tensor.stride(), tensor.storage_offset()
 
     def _outside_of_modules(self, tensor: Tensor) -> float | bool | None:
         """Returns what a caller's own code reads, if it takes the same memory for any value: a loss to print, say.
@@ -254,6 +261,10 @@ class Tracer(TorchDispatchMode):
         indices: list[Any] = []
         for index in args[1]:
             real = known(index) if isinstance(index, Tensor) else None
+            if real is None and self._checks_pass and isinstance(index, Tensor) and index.dtype == torch.bool:
+                with self._fake_mode:
+                    indices += [torch.empty(index.numel(), dtype=torch.long, device="cpu") for _ in range(index.dim())]
+                continue
             if real is None or real.dtype not in (torch.bool, torch.uint8):
                 indices.append(index)
                 continue
@@ -262,10 +273,9 @@ class Tracer(TorchDispatchMode):
                 raise _size_unknown(func)
             self._note_origin(origin)
             with torch._C._DisableTorchDispatch():
-                places = real.nonzero().unbind(1)
-            for place in places:
-                with self._fake_mode:
-                    indices.append(torch.empty(place.shape, dtype=torch.long, device="cpu"))
+                count = int(real.count_nonzero())
+            with self._fake_mode:
+                indices += [torch.empty(count, dtype=torch.long, device="cpu") for _ in range(real.dim())]
         return (args[0], indices, *args[2:])
 
     def _name(self, func: Any) -> str:

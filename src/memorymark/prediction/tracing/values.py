@@ -11,10 +11,14 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from memorymark.prediction.tracing.repeated_values import LOOKS_AT_EACH, repeated, without_repeats
+
 # Values are computed if a model may branch on them: token ids, positions and masks of a whole batch of long texts.
 # Models do not branch on larger tensors.
 MAX_KNOWN_ELEMENTS = 2**16
 MAX_KNOWN_COUNTS = 2**22
+# Of a buffer.
+MAX_NOTED = 2**12
 # Which token goes to which expert, for every token and expert of a layer.
 MAX_ROUTED = 2**25
 # Above every probability.
@@ -76,23 +80,49 @@ def origin_of(tensors: list[Tensor]) -> Origin:
 def run_on_values(func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Any:
     """Returns the operation's real result if all its inputs are known and the result is small enough, else ``None``.
 
-    ``outputs`` are the fake results; empty if their size is not known yet.
+    ``outputs`` are the fake results; empty if their size is not known yet. A large one is small enough if it repeats
+    few values, such as a mask of ones.
     """
-    if any(known(tensor) is None for tensor in inputs) or not _are_small(outputs, origin_of(inputs)):
-        if func._schema.is_mutable and not func.name().startswith("aten::_amp"):
-            for tensor in _written(func, args, kwargs):
+    value = None
+    if all(known(tensor) is not None for tensor in inputs):
+        try:
+            real_args, real_kwargs = tree_map_only(Tensor, known, (args, kwargs))
+            with torch._C._DisableTorchDispatch():
+                value = _computed(func, real_args, real_kwargs, inputs, outputs)
+        except Exception:  # a value that cannot be computed is unknown
+            value = None
+    if func._schema.is_mutable and not func.name().startswith("aten::_amp"):
+        for tensor in _written(func, args, kwargs):
+            if value is None or not _is_whole(tensor):
                 _forget_value(tensor)
+    return value
+
+
+def _computed(func: Any, args: Any, kwargs: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Any:
+    """Returns an operation's result on real tensors; ``None`` if it is large and does not repeat few values."""
+    origin = origin_of(inputs)
+    if func.is_view:
+        return func(*args, **kwargs)
+    if len(outputs) == 1 and outputs[0].numel() > MAX_KNOWN_ELEMENTS:
+        value = repeated(func, args, kwargs, outputs[0], MAX_KNOWN_ELEMENTS)
+        if value is not None:
+            return value
+    if not all(tensor.numel() <= _most_elements(tensor, origin) for tensor in outputs):
         return None
-    try:
-        real_args, real_kwargs = tree_map_only(Tensor, known, (args, kwargs))
-        with torch._C._DisableTorchDispatch():
-            value = func(*real_args, **real_kwargs)
-            # Drawn to decide whether to skip a layer; plan for the step that skips none.
-            return (
-                torch.full_like(value, NO_CHANCE) if func is torch.ops.aten.rand.default and not value.dim() else value
-            )
-    except Exception:  # a value that cannot be computed is unknown
-        return None
+    if func in LOOKS_AT_EACH:
+        args = (without_repeats(args[0]),)
+    elif func._schema.is_mutable and not all(_is_whole(tensor) for tensor in inputs):
+        copies = {id(real): real.clone() for real in tree_leaves((args, kwargs)) if isinstance(real, Tensor)}
+        args, kwargs = tree_map_only(Tensor, lambda real: copies[id(real)], (args, kwargs))
+    value = func(*args, **kwargs)
+    # Drawn to decide whether to skip a layer; plan for the step that skips none.
+    return torch.full_like(value, NO_CHANCE) if func is torch.ops.aten.rand.default and not value.dim() else value
+
+
+def _is_whole(tensor: Tensor) -> bool:
+    """Tells whether the values of a tensor's memory are all there, and not a few that it repeats."""
+    real = known(tensor)
+    return real is None or real.untyped_storage().nbytes() >= tensor.untyped_storage().nbytes()
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
@@ -102,8 +132,8 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(list(changed)) if isinstance(leaf, Tensor)]
 
 
-def _are_small(tensors: list[Tensor], origin: Origin) -> bool:
-    return all(tensor.numel() <= _most_elements(tensor, origin) for tensor in tensors)
+def _is_small(real: Tensor, origin: Origin) -> bool:
+    return without_repeats(real).numel() <= _most_elements(real, origin)
 
 
 def _most_elements(tensor: Tensor, origin: Origin) -> int:
@@ -113,10 +143,25 @@ def _most_elements(tensor: Tensor, origin: Origin) -> int:
     return MAX_KNOWN_COUNTS if counts else MAX_KNOWN_ELEMENTS
 
 
+def note_values(tensor: Tensor, real: Tensor) -> None:
+    """Notes the few values of a tensor that a prediction copies without them, such as a counter or a pointer."""
+    if real.numel() <= MAX_NOTED:
+        tensor._memorymark_noted = real.detach().cpu().clone()  # type: ignore[attr-defined]
+
+
+def initial_values(tensor: Tensor) -> Tensor | None:
+    """Returns the values that were noted for a tensor, or that it has itself if they are few."""
+    noted: Tensor | None = getattr(tensor, "_memorymark_noted", None)
+    if noted is None and tensor.device.type == "cpu" and type(tensor) is Tensor and tensor.numel() <= MAX_NOTED:
+        noted = tensor.detach()
+    with torch._C._DisableTorchDispatch():  # no fake copy
+        return noted.clone() if noted is not None else None
+
+
 def keep_values(result: Any, value: Any, origin: Origin) -> None:
     """Keeps the real values of an operation's results."""
     for fake, real in zip(tree_leaves(result), tree_leaves(value), strict=True):
-        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and _are_small([real], origin):
+        if isinstance(fake, FakeTensor) and isinstance(real, Tensor) and _is_small(real, origin):
             storage = fake.untyped_storage()
             kept = _Value(*_place(fake), real, origin, _writes(storage))
             fake._memorymark_value = kept  # type: ignore[attr-defined]
@@ -133,4 +178,7 @@ def is_uniform(tensor: Tensor) -> bool:
     """Tells whether a known mask is all true or all false, and so does not depend on random values."""
     real = known(tensor)
     with torch._C._DisableTorchDispatch():
-        return real is not None and (real.numel() == 0 or bool((real != 0).all()) or not bool((real != 0).any()))
+        if real is None:
+            return False
+        real = without_repeats(real)
+        return real.numel() == 0 or bool((real != 0).all()) or not bool((real != 0).any())
