@@ -13,6 +13,7 @@ from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.messages import Message
+from memorymark.profiles.stored import NONE as NO_PROFILE
 from memorymark.question.target import AUTO, Target
 from memorymark.suggestions import Proposal
 from memorymark.units import GIB, format_bytes
@@ -40,8 +41,9 @@ def default_gpu_target(target: Target) -> Target:
 
 
 def for_gpu(target: Target, gpu: GpuEntry) -> Target:
-    """Returns the target to predict for a GPU, with the same cap."""
-    return replace(target, device=AUTO, gpu=gpu.id)
+    """Returns the target to predict for a GPU, with the same cap; another GPU's profile is left behind."""
+    is_same = target.profile == NO_PROFILE or (target.gpu is not None and find_gpu(target.gpu).id == gpu.id)
+    return replace(target, device=AUTO, gpu=gpu.id, profile=target.profile if is_same else None)
 
 
 def for_prediction(target: Target) -> Target:

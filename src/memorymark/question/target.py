@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from memorymark.catalog import find_gpu
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
-from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME
+from memorymark.profiles.stored import NAME, NONE, is_file_name
+from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME, LONGEST_PATH
 from memorymark.question.options import group, option, settle_options
+from memorymark.suggestions import without
 from memorymark.units import GIB, format_bytes
 
 AUTO = "auto"
@@ -27,8 +29,8 @@ def memory_cap(gib: float) -> int:
 class Target:
     """Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
 
-    ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
-    the allocator.
+    ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``profile`` is what corrects
+    the predicted times: a profile's name or file, or ``none`` for nothing. ``memory_cap_bytes`` limits the allocator.
     """
 
     device: str = option(
@@ -40,6 +42,15 @@ class Target:
     )
     gpu: str | None = option(
         None, "Predict for this GPU of the catalog.", title="GPU", metavar="NAME", longest=LONGEST_NAME
+    )
+    profile: str | None = option(
+        None,
+        "Correct predicted times by this profile of the GPU, from `memorymark calibrate`: a name, a file, or none; "
+        "defaults to your own of that GPU.",
+        title="Profile of the GPU",
+        metavar="FILE",
+        rare=True,
+        longest=LONGEST_PATH,
     )
     memory_cap_bytes: int | None = option(
         None,
@@ -60,6 +71,8 @@ class Target:
         settle_options(self)
         if self.gpu is not None:
             self._check_gpu(self.gpu)
+        if self.profile is not None:
+            self._check_profile(self.profile)
         if not re.fullmatch(DEVICES, self.device):
             raise UsageError(
                 Message("unknown device {given!r}; use auto, cuda, cuda:N, mps or cpu.", given=self.device),
@@ -73,6 +86,25 @@ class Target:
     def is_open(self) -> bool:
         """Whether the machine that answers may choose to measure or predict, and where."""
         return self.gpu is None and self.device == AUTO
+
+    def _check_profile(self, name: str) -> None:
+        if not is_file_name(name) and not NAME.fullmatch(name):
+            raise UsageError(
+                Message(
+                    "{given!r} is neither a profile's name nor a .json file; see `memorymark profiles`.", given=name
+                ),
+                code="malformed",
+                field="profile",
+                given=name,
+            )
+        if self.gpu is None and name != NONE:
+            raise UsageError(
+                Message("{profile} corrects predictions; name the GPU to predict for with {gpu}."),
+                code="not_applicable",
+                field="profile",
+                given=name,
+                proposals=[without("profile")],
+            )
 
     def _check_gpu(self, name: str) -> None:
         if self.device != AUTO:

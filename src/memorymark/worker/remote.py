@@ -6,8 +6,11 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+from memorymark.catalog import find_gpu
+from memorymark.devices.resolve import for_gpu
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.messages import Message
+from memorymark.profiles.stored import profiles_for
 from memorymark.question.request import Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
@@ -94,7 +97,7 @@ class RemoteProbe:
 
     def retarget(self, gpu: str) -> None:
         """Predicts for another GPU from here on."""
-        self._request = replace(self._request, target=replace(self._request.target, gpu=gpu))
+        self._request = replace(self._request, target=for_gpu(self._request.target, find_gpu(gpu)))
         if self._worker is None:
             self._open()
         else:
@@ -131,6 +134,10 @@ class RemoteProbe:
         return Trial.from_dict(answer["trial"])
 
     def _open(self) -> None:
+        target = self._request.target
+        may_predict = target.gpu is not None or self._predict_without_gpu
+        # Read here: a sealed worker can open no files.
+        profiles = profiles_for(target.profile, target.gpu) if may_predict else {}
         self._worker = self._workers.take()
         if self._keep_traces:
             self.call("keep_traces")
@@ -145,6 +152,7 @@ class RemoteProbe:
                 request=self._request.to_dict(),
                 predict_without_gpu=self._predict_without_gpu,
                 hub_config=hub_config,
+                profiles=profiles,
             )
         )
 
