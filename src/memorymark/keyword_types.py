@@ -60,7 +60,7 @@ class TargetOptions(TypedDict, total=False):
     gpu: str | None
     """Predict for this GPU of the catalog."""
     profile: str | None
-    """Correct predicted times by this profile of the GPU, from `memorymark calibrate`: a name, a file, or none; defaults to your own of that GPU."""
+    """Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own."""
     memory_gib: float | None
     """Limit the memory that the allocator may use, in GiB."""
 

@@ -41,15 +41,14 @@ def calibrate(
     import time
 
     from memorymark.engine import calibrate as engine
-    from memorymark.profiles.stored import describe, install, write
+    from memorymark.profiles.stored import describe
     from memorymark.render.json import print_json
     from memorymark.render.profiles import print_calibration
     from memorymark.render.progress import Progress
 
     started = time.monotonic()
     with Progress(quiet=quiet) as progress:
-        profile = engine.calibrate(device, folder=None if output is None else output.parent, on_event=progress.on_event)
-    file = install(profile) if output is None else write(profile, output)
+        profile, file = engine.calibrate(device, output, on_event=progress.on_event)
     told = Calibration(
         profile=describe(profile, file),
         failed=profile.failed,

@@ -20,8 +20,8 @@ from memorymark.devices.machine import lacks_accelerator
 from memorymark.errors import UsageError, WorkerError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.messages import Message
-from memorymark.profiles.profile import Profile, profile_of
-from memorymark.profiles.stored import not_writable, own_folder
+from memorymark.profiles.profile import VERSION, Profile, profile_of
+from memorymark.profiles.stored import install, not_writable, own_folder, write
 from memorymark.worker.supervisor import FreshWorkers, WorkerProcess, Workers
 
 # How long a run takes with the start of a worker; operations get what is left of it.
@@ -37,16 +37,16 @@ Case = dict[str, Any]
 
 def calibrate(
     device: str = "cuda",
+    output: Path | None = None,
     *,
-    folder: Path | None = None,
     seconds: float = SECONDS,
     on_event: OnEvent = ignore,
     workers: Workers | None = None,
-) -> Profile:
-    """Times the GPU here for about so many seconds at most.
+) -> tuple[Profile, Path]:
+    """Times the GPU here for about so many seconds at most; returns its profile and the file that it was written to.
 
-    The journal is in ``folder``, by default that of the user's profiles. If it holds what an earlier run of the same day
-    and versions left, this one goes on from there.
+    That is ``output``, or one in the user's folder of profiles, and the journal is beside it. If it holds what an
+    earlier run of the same day and versions left, this one goes on from there.
     """
     if lacks_accelerator():
         raise UsageError(
@@ -58,11 +58,16 @@ def calibrate(
             field="device",
             given=device,
         )
-    run = _Run(device, folder or own_folder(), workers or FreshWorkers(), time.monotonic() + seconds, on_event)
+    run = _Run(device, workers or FreshWorkers(), time.monotonic() + seconds, on_event)
     try:
-        return run.profile()
+        facts = {**run.begin(), "date": datetime.now(timezone.utc).date().isoformat()}
+        journal = Journal.of(facts, own_folder() if output is None else output.parent)
+        profile = run.profile(facts, journal)
     finally:
         run.close()
+    file = install(profile) if output is None else write(profile, output)
+    journal.close()
+    return profile, file
 
 
 @dataclass
@@ -113,16 +118,18 @@ class Journal:
 class _Run:
     """One calibration, in as many workers as it takes."""
 
-    def __init__(self, device: str, folder: Path, workers: Workers, until: float, on_event: OnEvent) -> None:
-        self._device, self._folder, self._workers = device, folder, workers
-        self._until, self._on_event = until, on_event
+    def __init__(self, device: str, workers: Workers, until: float, on_event: OnEvent) -> None:
+        self._device, self._workers, self._until, self._on_event = device, workers, until, on_event
         self._worker: WorkerProcess | None = None
         self._lost = 0
 
-    def profile(self) -> Profile:
+    def begin(self) -> dict[str, str]:
+        """Starts a worker; returns what it calibrates."""
         self._say("starting a worker")
-        facts = {**self._begin(), "date": datetime.now(timezone.utc).date().isoformat()}
-        journal = Journal.of(facts, self._folder)
+        return self._begin()
+
+    def profile(self, facts: dict[str, str], journal: Journal) -> Profile:
+        """Times what the journal lacks, until the time is up."""
         if journal.host is None:
             self._say(f"timing the host of the {facts['gpu_name']}")
             journal.add(self._host())
@@ -134,18 +141,8 @@ class _Run:
         if len(operations) < FEWEST:
             raise WorkerError(f"only {len(operations)} operations could be timed, too few for a profile; run it again.")
         failed = len(journal.timed) - len(operations)
-        profile = profile_of(
-            {
-                **facts,
-                "kind": "profile",
-                "version": 1,
-                **(journal.host or {}),
-                "operations": operations,
-                "failed": failed,
-            }
-        )
-        journal.close()
-        return profile
+        document = {**facts, **(journal.host or {}), "operations": operations, "failed": failed}
+        return profile_of({"kind": Profile.kind, "version": VERSION, **document})
 
     def close(self) -> None:
         if self._worker is not None:

@@ -45,8 +45,7 @@ class Target:
     )
     profile: str | None = option(
         None,
-        "Correct predicted times by this profile of the GPU, from `memorymark calibrate`: a name, a file, or none; "
-        "defaults to your own of that GPU.",
+        "Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.",
         title="Profile of the GPU",
         metavar="FILE",
         rare=True,

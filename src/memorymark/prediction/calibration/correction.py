@@ -1,7 +1,7 @@
 """Corrects predicted times by those of a profile.
 
 The logarithm of measured over predicted seconds is taken as a sum: a part that the whole GPU shares, one of each family
-of operations, one of each kind, one of each sort, which also changes smoothly with size and intensity, and the scatter
+of operations, one of each kind, one of each sort, all of which change smoothly with size and intensity, and the scatter
 of single operations. How much the parts vary is assumed, how much single operations scatter is found in each family of
 the profile; from these follows how far what was timed speaks for any other operation (a Gaussian process). Where little
 was timed, or it scatters, the correction tends to that of the kind, the family, the GPU, and last to none.
@@ -33,7 +33,7 @@ DeviceSeconds = Callable[[Operation, GpuEntry, bool], float]
 class Spread:
     """How much the logarithm of the ratio varies from one group to the next, as standard deviations.
 
-    ``sizes`` is how far the logarithms of seconds, or of intensity, lie apart where a sort's ratios begin to differ.
+    ``sizes`` is how far the logarithms of seconds, or of intensity, lie apart where a group's ratios begin to differ.
     """
 
     shared: float = 0.7
@@ -124,8 +124,8 @@ class Correction:
         spread = self._spread
         same = {name: (these[name][:, None] == those[name][None, :]).double() for name in ("family", "kind", "sort")}
         near = torch.exp(-(torch.cdist(these["place"], those["place"]) ** 2) / (2 * spread.sizes**2))
-        of_groups = spread.family**2 * same["family"] + spread.kind**2 * same["kind"]
-        return spread.shared**2 + of_groups + spread.sort**2 * same["sort"] * (1 + near)
+        smooth = spread.family**2 * same["family"] + spread.kind**2 * same["kind"] + spread.sort**2 * same["sort"]
+        return spread.shared**2 + smooth * (1 + near)
 
 
 def _point(timed: TimedOperation, gpu: GpuEntry, rules: DeviceSeconds) -> Point | None:
