@@ -59,7 +59,8 @@ def chosen() -> list[Numbers]:
             longest, main = max(run, key=lambda one: one[0])
             sorts[traits_of(main, GPU, longest, tf32=tf32).sort].append((seconds, described(row)))
     several = [_evenly(sorted(cases, key=lambda case: case[0])) for cases in sorts.values()]
-    return [cases[turn] for turn in range(OF_EACH_SORT) for cases in several if turn < len(cases)]
+    found = [cases[turn] for turn in range(OF_EACH_SORT) for cases in several if turn < len(cases)]
+    return list({json.dumps(case): case for case in found}.values())  # some were drawn twice
 
 
 def _evenly(cases: list[tuple[float, Numbers]]) -> list[Numbers]:

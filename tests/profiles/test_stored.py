@@ -93,7 +93,7 @@ def test_what_is_no_profile_is_not_listed_and_harms_nothing(own):
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(UsageError, match="cannot be written: .*; name another file with output=") as caught:
+    with pytest.raises(UsageError, match=r"cannot be written: .*; name another file with output=") as caught:
         write(A10, tmp_path / "file" / "a10.json")
 
     assert caught.value.code == "not_writable"

@@ -82,15 +82,14 @@ class Journal:
     def of(cls, facts: dict[str, str], folder: Path) -> Journal:
         """Returns the journal of a GPU, with what an earlier run of the same versions on the same day left."""
         journal = cls(folder / f".{facts['gpu_id']}.journal")
-        with suppress(OSError, ValueError, LookupError):
-            first, *lines = [json.loads(line) for line in journal.file.read_text(encoding="utf-8").splitlines()]
-            if first == facts:
-                for line in lines:
-                    journal._take(line)
+        with suppress(OSError, ValueError):
+            first, *lines = journal.file.read_text(encoding="utf-8").splitlines()
+            if json.loads(first) == facts:
+                journal._take_back(lines)
                 return journal
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            journal.file.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+            journal.file.write_text(json.dumps(facts), encoding="utf-8")
         except OSError as error:
             raise not_writable(folder, error) from None
         return cls(journal.file)
@@ -100,13 +99,18 @@ class Journal:
         self._take(line)
         try:
             with self.file.open("a", encoding="utf-8") as opened:
-                opened.write(json.dumps(line) + "\n")
+                opened.write(f"\n{json.dumps(line)}")
         except OSError as error:
             raise not_writable(self.file, error) from None
 
     def close(self) -> None:
         """Removes the file: everything is in a profile now."""
         self.file.unlink(missing_ok=True)
+
+    def _take_back(self, lines: list[str]) -> None:
+        for line in lines:
+            with suppress(ValueError, LookupError, TypeError):  # a line may have been cut short
+                self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:
         if "case" in line:

@@ -1,4 +1,4 @@
-"""Correcting predicted times: GPUs are invented whose truth is the rules times known factors, and must be found again."""
+"""Correcting predicted times: the truth of invented GPUs, the rules times known factors, is found again."""
 
 import random
 from dataclasses import replace
