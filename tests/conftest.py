@@ -9,6 +9,8 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
 # Every step is traced by the code under test; tests of what is kept have a folder of their own.
 os.environ["MEMORYMARK_CACHE"] = "off"
+# Nobody's profiles correct what the tests predict.
+os.environ["MEMORYMARK_PROFILES"] = tempfile.mkdtemp(prefix="memorymark-tests-profiles-")
 os.environ.pop("MEMORYMARK_TOKEN", None)
 os.environ.pop("MEMORYMARK_SERVER", None)
 

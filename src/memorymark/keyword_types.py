@@ -61,6 +61,8 @@ class TargetOptions(TypedDict, total=False):
     """Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one."""
     gpu: str | Path | Sequence[str] | Mapping[str, Any] | None
     """Predict for this GPU of the catalog."""
+    profile: str | None
+    """Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own."""
     memory_gib: float | None
     """Limit the memory that the allocator may use, in GiB."""
 

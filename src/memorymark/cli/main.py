@@ -14,6 +14,7 @@ import typer
 from memorymark.cli.advise import advise
 from memorymark.cli.analyze import analyze
 from memorymark.cli.bare_flags import Command
+from memorymark.cli.calibrate import calibrate
 from memorymark.cli.doctor import doctor
 from memorymark.cli.fleet import fleet
 from memorymark.cli.gpus import gpus
@@ -22,6 +23,7 @@ from memorymark.cli.measure import measure
 from memorymark.cli.models import models
 from memorymark.cli.parsing_errors import as_usage_error
 from memorymark.cli.predict import predict
+from memorymark.cli.profiles import profiles
 from memorymark.cli.report import report
 from memorymark.cli.serve import serve
 from memorymark.cli.suggested import suggested_commands
@@ -47,7 +49,7 @@ for command in (analyze, advise, measure, predict):
     app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
-for command in (fleet, models, gpus, doctor, history, compare, report, serve):
+for command in (calibrate, profiles, fleet, models, gpus, doctor, history, compare, report, serve):
     app.command()(command)
 
 

@@ -10,6 +10,7 @@ from memorymark.cli import options as o
 from memorymark.documents import INLINE, Document
 from memorymark.question.question import DEFAULT_CURRENT
 from memorymark.question.request import Request
+from memorymark.results.knowledge import GpuKnowledge
 from memorymark.results.trial import Trial
 
 
@@ -22,6 +23,8 @@ class PredictedTrial(Document):
     trial: Trial = field(metadata=INLINE)
     gpu_name: str
     capacity_bytes: int
+    gpu_knowledge: GpuKnowledge | None
+    gpu_profile: str
     unknown_operations: tuple[str, ...]
 
 
@@ -35,6 +38,8 @@ def predict(request: Request, run: o.Run, batch_size: o.BatchSizeOption = DEFAUL
         trial=trial,
         gpu_name=info.device_name,
         capacity_bytes=info.capacity_bytes,
+        gpu_knowledge=info.gpu_knowledge,
+        gpu_profile=info.gpu_profile,
         unknown_operations=info.unknown_operations,
     )
     return o.Answer(document.to_dict(), lambda: print_trial(request, info, trial), exit_code=0 if trial.fits else 3)

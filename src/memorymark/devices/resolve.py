@@ -13,6 +13,7 @@ from memorymark.catalog.gpus import DEFAULT_GPU
 from memorymark.devices import nvml
 from memorymark.errors import UsageError
 from memorymark.messages import Message
+from memorymark.profiles.stored import NONE as NO_PROFILE
 from memorymark.question.target import AUTO, Target
 from memorymark.suggestions import Proposal
 from memorymark.units import GIB, format_bytes
@@ -46,8 +47,10 @@ def default_gpu_target(target: Target) -> Target:
 
 
 def for_gpu(target: Target, gpu: GpuEntry) -> Target:
-    """Returns the target to predict for a GPU, with the same cap."""
-    return replace(target, device=AUTO, gpu=gpu.id, gpu_facts=gpu.own)
+    """Returns the target to predict for a GPU, with the same cap; another GPU's profile is left behind."""
+    is_same = target.profile == NO_PROFILE or (target.entry is not None and target.entry.id == gpu.id)
+    profile = target.profile if is_same else None
+    return replace(target, device=AUTO, gpu=gpu.id, gpu_facts=gpu.own, profile=profile)
 
 
 def for_prediction(target: Target) -> Target:

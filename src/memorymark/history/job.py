@@ -14,6 +14,7 @@ from memorymark.devices.allocator_settings import ALLOCATOR_SETTINGS
 from memorymark.devices.machine import describe_machine, foundation, versions
 from memorymark.errors import ErrorKind, HistoryError, MemoryMarkError
 from memorymark.history.headline import Headline
+from memorymark.profiles.stored import fingerprint
 from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
@@ -184,6 +185,8 @@ def _key(question: Question, tools: dict[str, str], machine: dict[str, Any]) -> 
     gpu = target.entry.id if target.entry is not None else None
     asked = question.to_dict()
     asked["request"] |= {"model": _model_key(question.request), "target": asdict(replace(target, gpu=gpu))}
+    profiles = fingerprint(target.profile, gpu) if question.compares_gpus or gpu else None
+    asked["request"]["target"] |= {"profile": profiles}
     place = None if question.compares_gpus or gpu else [machine, [os.environ.get(name) for name in ALLOCATOR_SETTINGS]]
     text = json.dumps([asked, tools, foundation(), place], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

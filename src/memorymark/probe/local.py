@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memorymark.catalog import GpuEntry
 from memorymark.errors import UsageError
 from memorymark.probe.opening import Opening, device_of, settled
+from memorymark.profiles.stored import profiles_for
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
 from memorymark.results.probe_info import ProbeInfo
@@ -55,7 +56,9 @@ class LocalProbe:
             if target.gpu is None:
                 stack.enter_context(device_unharmed())
             training, device = OwnTraining(self._workload, self._recipe), device_of(target)
-            self._opening = stack.enter_context(closing(Opening(training, target, device, preserve=self._preserve)))
+            profiles = profiles_for(target.profile, target.gpu) if device is None else None
+            opening = Opening(training, target, device, profiles=profiles, preserve=self._preserve)
+            self._opening = stack.enter_context(closing(opening))
             self.info = self._described()
             self._stack = stack.pop_all()
         return self

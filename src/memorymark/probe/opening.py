@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memorymark.catalog import GpuEntry, find_gpu
 from memorymark.devices.resolve import for_gpu, where_no_gpu_is
 from memorymark.errors import UsageError
+from memorymark.profiles.profile import profile_of
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
 
 if TYPE_CHECKING:
     from memorymark.devices import Device
+    from memorymark.prediction.calibration.correction import Correction
     from memorymark.prediction.tracing.fake_step import TracedStep
     from memorymark.probe.measured import MeasuredProbe
     from memorymark.probe.predicted import PredictedProbe
@@ -39,13 +42,22 @@ class Training(Protocol):
 class Opening:
     """A training and its probe, which measures on ``device``, or predicts if that is ``None``.
 
-    ``device`` comes from ``device_of(target)``. Set ``preserve`` for a model that the caller continues to use.
+    ``device`` comes from ``device_of(target)``. ``profiles`` are those to use, by their GPU's id, as documents. Set
+    ``preserve`` for a model that the caller continues to use.
     """
 
     probe: MeasuredProbe | PredictedProbe
 
-    def __init__(self, training: Training, target: Target, device: Device | None, *, preserve: bool = False) -> None:
-        self._training, self._target = training, target
+    def __init__(
+        self,
+        training: Training,
+        target: Target,
+        device: Device | None,
+        *,
+        profiles: Mapping[str, dict[str, Any]] | None = None,
+        preserve: bool = False,
+    ) -> None:
+        self._training, self._target, self._profiles = training, target, profiles or {}
         self._stack = ExitStack()
         if device is not None:
             self._measure(device, preserve=preserve)
@@ -79,7 +91,20 @@ class Opening:
 
         gpu = self._target.entry or find_gpu("")
         step, cap_bytes, recipe = self._training.traced(gpu), self._target.memory_cap_bytes, self._training.recipe
-        self.probe = PredictedProbe(step, recipe, gpu, memory_cap_bytes=cap_bytes, allocator=recipe.allocator)
+        self.probe = PredictedProbe(
+            step,
+            recipe,
+            gpu,
+            memory_cap_bytes=cap_bytes,
+            allocator=recipe.allocator,
+            correction=self._correction(gpu),
+        )
+
+    def _correction(self, gpu: GpuEntry) -> Correction | None:
+        from memorymark.prediction.calibration.correction import Correction
+
+        document = self._profiles.get(gpu.id)
+        return None if document is None else Correction(profile_of(document), gpu)
 
     def _measure(self, device: Device, *, preserve: bool) -> None:
         from memorymark.probe.measured import MeasuredProbe

@@ -12,6 +12,7 @@ from memorymark.devices.allocations import PHASES_OF_STEP, Phase, Trace, peak_br
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
+from memorymark.prediction.calibration.correction import Correction
 from memorymark.prediction.memory.allocator import OutOfMemory
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
@@ -26,7 +27,13 @@ from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
-from memorymark.results.uncertainty import Interval, trial_intervals, unchecked_options, untimed_options
+from memorymark.results.uncertainty import (
+    Interval,
+    knowledge_of,
+    trial_intervals,
+    unchecked_options,
+    untimed_options,
+)
 from memorymark.units import format_bytes
 
 # Of a step that loops over its samples; simulating as many takes ten seconds.
@@ -43,7 +50,7 @@ class PredictedProbe:
     """Predicts complete training steps on a GPU that need not be in this machine.
 
     ``step`` was traced for a GPU of the same generation. ``memory_cap_bytes`` limits the allocator and ``allocator``
-    says how it works, as for a measuring probe.
+    says how it works, as for a measuring probe. ``correction`` corrects times by a profile of the GPU.
     """
 
     def __init__(
@@ -54,10 +61,12 @@ class PredictedProbe:
         *,
         memory_cap_bytes: int | None = None,
         allocator: AllocatorKind = "default",
+        correction: Correction | None = None,
     ) -> None:
         self.clean = True
         self._allocator = allocator
-        self._step, self._gpu, self._recipe = step, gpu, recipe
+        self._step, self._recipe, self._correction = step, recipe, correction
+        self._gpu = gpu if correction is None else correction.gpu  # with the link as it was measured
         self._context_bytes = gpu.context_bytes[1]
         self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
         self._capped = self._capacity_bytes < gpu.usable_bytes
@@ -76,6 +85,8 @@ class PredictedProbe:
             capacity_bytes=self._capacity_bytes,
             capped=memory_cap_bytes is not None,
             source="predicted",
+            gpu_knowledge=knowledge_of(gpu, calibrated=correction is not None),
+            gpu_profile=correction.profile.described if correction is not None else "",
             unknown_operations=unknown,
             unchecked_options=unchecked_options(recipe, step.facts.trainer),
             untimed_operations=untimed,
@@ -129,7 +140,14 @@ class PredictedProbe:
         )
         # With expandable segments the last page may reach beyond a cap.
         info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
-        intervals = trial_intervals(trial, self._gpu, certain=info.certain, timed=info.timed, capacity_bytes=capacity)
+        intervals = trial_intervals(
+            trial,
+            self._gpu,
+            certain=info.certain,
+            timed=info.timed,
+            capacity_bytes=capacity,
+            calibrated=info.gpu_knowledge == "calibrated",
+        )
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
     def _with_worst_routing(
@@ -140,7 +158,12 @@ class PredictedProbe:
             return intervals
         others = replace(self._step.worst, worst=None)
         worst = PredictedProbe(
-            others, self._recipe, self._gpu, memory_cap_bytes=self._capacity_bytes, allocator=self._allocator
+            others,
+            self._recipe,
+            self._gpu,
+            memory_cap_bytes=self._capacity_bytes,
+            allocator=self._allocator,
+            correction=self._correction,
         ).measure(batch_size)
         if worst.intervals is None:  # it does not fit
             context = self._gpu.context_bytes[2]
@@ -332,6 +355,8 @@ class PredictedProbe:
         for phase, growth, count in self._kernels:
             operation = growth.at(batch_size)
             seconds = device_seconds(operation, self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
+            if self._correction is not None:
+                seconds = self._correction.seconds(operation, seconds, tf32=self._recipe.tf32)
             device[phase] += count * growth.times(batch_size) * seconds  # type: ignore[assignment]
             if operation.name in RECURRENT:
                 recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
@@ -339,7 +364,8 @@ class PredictedProbe:
         # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
         phases = dict.fromkeys([*device, *host])
         in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
-        return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)
+        host_ratio = 1.0 if self._correction is None else self._correction.host_ratio
+        return step_seconds(in_line, host_ratio * (self._host_seconds(batch_size) + recurrent))
 
     def _host_work(self, batch_size: int) -> dict[Phase, HostWork]:
         """Returns the copies and the work on the host in each phase of a step."""

@@ -12,6 +12,8 @@ LARGEST_AMOUNT = 1e9
 LARGEST_MEMORY_GIB = 1e6
 # Characters of a name.
 LONGEST_NAME = 200
+# Characters of the path of a file.
+LONGEST_PATH = 1000
 # Lengths in one question.
 MOST_LENGTHS = 32
 # GPUs in one question.

@@ -11,8 +11,10 @@ from memorymark.catalog import GpuEntry, find_gpu, own_gpu
 from memorymark.catalog.own_gpu import LARGEST_FACTS_BYTES
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
-from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME
+from memorymark.profiles.stored import NAME, NONE, is_file_name
+from memorymark.question.limits import LARGEST_MEMORY_GIB, LONGEST_NAME, LONGEST_PATH
 from memorymark.question.options import group, option, settle_options
+from memorymark.suggestions import without
 from memorymark.units import GIB, format_bytes
 
 AUTO = "auto"
@@ -30,7 +32,8 @@ class Target:
     """Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
 
     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have; ``gpu_facts`` describes one
-    that is not in the catalog. ``memory_cap_bytes`` limits the allocator.
+    that is not in the catalog. ``profile`` is what corrects the predicted times: a profile's name or file, or ``none``
+    for nothing. ``memory_cap_bytes`` limits the allocator.
     """
 
     device: str = option(
@@ -50,6 +53,14 @@ class Target:
         rare=True,
         flags=("--gpu",),
         longest=LARGEST_FACTS_BYTES,
+    )
+    profile: str | None = option(
+        None,
+        "Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.",
+        title="Profile of the GPU",
+        metavar="FILE",
+        rare=True,
+        longest=LONGEST_PATH,
     )
     memory_cap_bytes: int | None = option(
         None,
@@ -72,6 +83,8 @@ class Target:
             object.__setattr__(self, "gpu", own_gpu(self.gpu_facts).id)
         if self.gpu is not None:
             self._check_gpu(self.gpu)
+        if self.profile is not None:
+            self._check_profile(self.profile)
         if not re.fullmatch(DEVICES, self.device):
             raise UsageError(
                 Message("unknown device {given!r}; use auto, cuda, cuda:N, mps or cpu.", given=self.device),
@@ -92,6 +105,25 @@ class Target:
         if self.gpu_facts is not None:
             return own_gpu(self.gpu_facts)
         return find_gpu(self.gpu) if self.gpu is not None else None
+
+    def _check_profile(self, name: str) -> None:
+        if not is_file_name(name) and not NAME.fullmatch(name):
+            raise UsageError(
+                Message(
+                    "{given!r} is neither a profile's name nor a .json file; see `memorymark profiles`.", given=name
+                ),
+                code="malformed",
+                field="profile",
+                given=name,
+            )
+        if self.gpu is None and name != NONE:
+            raise UsageError(
+                Message("{profile} corrects predictions; name the GPU to predict for with {gpu}."),
+                code="not_applicable",
+                field="profile",
+                given=name,
+                proposals=[without("profile")],
+            )
 
     def _check_gpu(self, name: str) -> None:
         if self.device != AUTO:

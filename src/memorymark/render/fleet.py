@@ -10,7 +10,7 @@ from rich.text import Text
 from memorymark.render import fleet_view as view
 from memorymark.render.console import CleanConsole
 from memorymark.render.narrow import print_table_or_list
-from memorymark.render.terminal import make_table
+from memorymark.render.tables import make_table
 from memorymark.results.fleet import Fleet
 from memorymark.results.fleet_words import percent
 

@@ -336,12 +336,13 @@ def prediction_notes(info: ProbeInfo) -> list[str]:
     """Says how far to trust predicted numbers."""
     if info.source != "predicted":
         return []
-    return predicted_notes(info.gpu, certain=info.certain, timed=info.timed)
+    return predicted_notes(info.gpu, certain=info.certain, timed=info.timed, profile=info.gpu_profile)
 
 
-def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> list[str]:
+def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str = "") -> list[str]:
     """Says how far to trust predictions for one GPU, or for all if ``None``."""
-    notes = [f"Predicted, nothing was run: {_off_by(gpu, certain=certain, timed=timed)} (docs/benchmarks.md)."]
+    off_by = _off_by(gpu, certain=certain, timed=timed, profile=profile)
+    notes = [f"Predicted, nothing was run: {off_by} (docs/benchmarks.md)."]
     if gpu is not None and gpu.memory_only:
         notes.append(f"{MEMORY_ONLY} {gpu.name}, and no prediction was checked with ROCm.")
     if not certain:
@@ -351,15 +352,17 @@ def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> list
     return notes
 
 
-def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool) -> str:
+def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str) -> str:
     allocated, reserved = (100 * error * doubt(gpu, certain=certain) for error in (ALLOCATED_ERROR, RESERVED_ERROR))
     memory = f"allocated memory may be off by {allocated:g} %, reserved memory by {reserved:g} %"
     if gpu is not None and gpu.memory_only:
         return memory
-    fastest, slowest = time_factors(gpu, timed=timed)
+    fastest, slowest = time_factors(gpu, timed=timed, calibrated=bool(profile))
     speed = f"; the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
     if gpu is None:
         return f"{memory}{speed}, and less on an H200, where predictions were checked"
+    if profile:
+        return f"{memory}{speed}; times are corrected by a profile ({profile})"
     name = gpu.name.removeprefix("NVIDIA ")
     elsewhere = "" if gpu.id in MEASURED_GPUS else f"; predictions were checked on an H200, not on the {name}"
     return f"{memory}{speed}{elsewhere}"

@@ -196,7 +196,9 @@ class Analysis(OfOneGpu, Timed, Shown):
         if now.batch_size == then.batch_size:
             return 1.0, 1.0
         if self.source == "predicted":
-            return speedup_interval(speedup, self.info.gpu, timed=self.info.timed)
+            return speedup_interval(
+                speedup, self.info.gpu, timed=self.info.timed, calibrated=self.info.gpu_knowledge == "calibrated"
+            )
         off = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
         return speedup * max(1 - off, 0.0), speedup * (1 + off)
 

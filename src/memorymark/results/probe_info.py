@@ -9,6 +9,7 @@ from memorymark.catalog import GpuEntry, all_gpus, gpu_with_id, match_gpu, own_g
 from memorymark.catalog.tasks import TEXT
 from memorymark.documents import ADDED_LATER, Record
 from memorymark.question.completions import generated_completions
+from memorymark.results.knowledge import GpuKnowledge
 from memorymark.results.trial import Source, Trial
 
 
@@ -38,6 +39,11 @@ class ProbeInfo(Record):
     """How many of them are not frozen; null in older documents."""
     source: Source = "measured"
     """Whether the numbers are measured or predicted."""
+    gpu_knowledge: GpuKnowledge | None = field(default=None, metadata=ADDED_LATER)
+    """What predicted times rest on: ``measured`` if the rules were fitted to this GPU, ``calibrated`` if a profile of
+    it corrects them, ``public`` for public data, ``datasheet`` for no more than that; null if nothing is predicted."""
+    gpu_profile: str = field(default="", metadata=ADDED_LATER)
+    """The profile that corrects predicted times: its GPU, torch and date; empty if there is none."""
     unknown_operations: tuple[str, ...] = ()
     """Operations of a predicted step that were never measured."""
     unchecked_options: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)

@@ -11,6 +11,7 @@ from math import ceil, floor, inf
 
 from memorymark.catalog import GpuEntry
 from memorymark.question.recipe import Recipe
+from memorymark.results.knowledge import GpuKnowledge
 from memorymark.results.trial import Trial
 
 ALLOCATED_ERROR = 0.01
@@ -51,11 +52,12 @@ def _named(values_of: Mapping[str, tuple[str, ...]], recipe: Recipe) -> tuple[st
 
 
 def trial_intervals(
-    trial: Trial, gpu: GpuEntry, *, certain: bool, timed: bool, capacity_bytes: int
+    trial: Trial, gpu: GpuEntry, *, certain: bool, timed: bool, capacity_bytes: int, calibrated: bool = False
 ) -> dict[str, Interval]:
     """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity.
 
-    ``certain`` says that the memory of all its operations was measured, ``timed`` that their time was.
+    ``certain`` says that the memory of all its operations was measured, ``timed`` that their time was, ``calibrated``
+    that a profile of the GPU corrects times.
     """
     factor = doubt(gpu, certain=certain)
     allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
@@ -68,15 +70,17 @@ def trial_intervals(
         "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
-        fastest, slowest = (trial.step_seconds * times for times in time_factors(gpu, timed=timed))
+        fastest, slowest = (
+            trial.step_seconds * times for times in time_factors(gpu, timed=timed, calibrated=calibrated)
+        )
         samples = trial.samples_per_second * trial.step_seconds
         intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
     return intervals
 
 
-def speedup_interval(speedup: float, gpu: GpuEntry | None, *, timed: bool) -> Interval:
+def speedup_interval(speedup: float, gpu: GpuEntry | None, *, timed: bool, calibrated: bool = False) -> Interval:
     """Returns the interval of the ratio of two predicted speeds."""
-    factor = doubt(gpu, certain=timed)
+    factor = doubt(gpu, certain=timed, calibrated=calibrated)
     return speedup * (1 - SPEEDUP_ERROR) ** factor, speedup * (1 + SPEEDUP_ERROR) ** factor
 
 
@@ -92,18 +96,25 @@ def maximum_interval(
     return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
 
 
-def time_factors(gpu: GpuEntry | None, *, timed: bool) -> Interval:
+def time_factors(gpu: GpuEntry | None, *, timed: bool, calibrated: bool = False) -> Interval:
     """Returns the factors from a predicted time to the shortest and the longest that it may be.
 
     Doubts are exponents, so that the shortest time never becomes zero.
     """
-    factor = doubt(gpu, certain=timed)
+    factor = doubt(gpu, certain=timed, calibrated=calibrated)
     return (1 - TIME_ERROR) ** factor, (1 + TIME_ERROR) ** factor
 
 
-def doubt(gpu: GpuEntry | None, *, certain: bool) -> float:
+def knowledge_of(gpu: GpuEntry, *, calibrated: bool) -> GpuKnowledge:
+    """Returns what predicted times of a GPU rest on."""
+    if calibrated:
+        return "calibrated"
+    return "measured" if gpu.id in MEASURED_GPUS else "datasheet"
+
+
+def doubt(gpu: GpuEntry | None, *, certain: bool, calibrated: bool = False) -> float:
     """Returns how many times larger errors may be than on a measured GPU with measured operations."""
-    is_measured = gpu is not None and gpu.id in MEASURED_GPUS
+    is_measured = calibrated or (gpu is not None and gpu.id in MEASURED_GPUS)
     is_certain = certain and not (gpu is not None and gpu.memory_only)  # nothing was checked with ROCm
     return (1.0 if is_certain else UNKNOWN_OPERATIONS) * (1.0 if is_measured else ELSEWHERE)
 

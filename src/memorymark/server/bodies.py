@@ -11,11 +11,12 @@ from memorymark.catalog import some_models
 from memorymark.errors import UsageError
 from memorymark.history.job import State
 from memorymark.messages import Message
+from memorymark.profiles.stored import profiles_for
 from memorymark.question.flat import OPTIONS, make_question
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.options import Option
 from memorymark.question.question import Question
-from memorymark.server.permission import refuse_code
+from memorymark.server.permission import refuse_code, refuse_profile_file
 
 MAX_SECONDS = 86_400.0
 # Options that only POST /jobs takes, and those of them that POST /advise takes too.
@@ -57,12 +58,16 @@ class QuestionBody(BaseModel):
                 field="model_name",
             )
         if not allow_code:
+            refuse_profile_file(given["profile"])
             refuse_code(
                 given["model"],
                 trust_remote_code=given["trust_remote_code"],
                 has_config=given["config"] is not None,
             )
-        return make_question({**given, **more})
+        question = make_question({**given, **more})
+        target = question.request.target
+        profiles_for(target.profile, target.gpu)  # raises if this service has no such profile
+        return question
 
 
 def _field(one: Option) -> tuple[Any, Any]:

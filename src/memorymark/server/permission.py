@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorymark.errors import NotAllowedError
+from memorymark.profiles.stored import is_file_name
 from memorymark.question.model_names import read_name
 from memorymark.question.request import Request
 from memorymark.suggestions import without
@@ -26,7 +27,20 @@ def refuse_code(model: str | None, *, trust_remote_code: bool, has_config: bool)
         )
 
 
+def refuse_profile_file(profile: str | None) -> None:
+    """Raises on a question that would open a file of the server as a profile."""
+    if profile is not None and is_file_name(profile):
+        raise NotAllowedError(
+            "this service does not open files for callers; give the name of a profile that it has, or ask its operator "
+            "to allow code.",
+            field="profile",
+            given=profile,
+            proposals=[without("profile")],
+        )
+
+
 def refuse_code_of(request: Request) -> None:
     """Raises on a request that runs code; a request already holds the config of its folder, so no file is opened."""
     has_config = request.config is not None
+    refuse_profile_file(request.target.profile)
     refuse_code(request.model, trust_remote_code=request.trust_remote_code, has_config=has_config)

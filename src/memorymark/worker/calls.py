@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memorymark.probe.measured import MeasuredProbe
     from memorymark.probe.predicted import PredictedProbe
     from memorymark.training.workload import Workload
+    from memorymark.worker.calibrating import Calibrating
 
 PROCESS_START = time.perf_counter()
 
@@ -67,6 +68,7 @@ class Worker:
         self.suspect: Request | None = None
         self._traces = Traces()
         self._opening: Opening | None = None
+        self._calibrating: Calibrating | None = None
         self._small = False
         self._start: float | None = PROCESS_START
 
@@ -92,11 +94,12 @@ class Worker:
         request: dict[str, Any],
         predict_without_gpu: bool = False,
         hub_config: dict[str, Any] | None = None,
+        profiles: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Builds the model of a request on its device, or traces it for a GPU that is not in this machine.
 
-        ``hub_config`` is the config of its Hugging Face id, if this process cannot fetch it. Drops everything from an
-        earlier ``open`` except a few traces.
+        ``hub_config`` is the config of its Hugging Face id, if this process cannot fetch it, ``profiles`` are those of
+        GPUs by their id. Drops everything from an earlier ``open`` except a few traces.
         """
         start = self._start if self._start is not None else time.perf_counter()
         self.suspect = None
@@ -111,13 +114,13 @@ class Worker:
         imported = time.perf_counter()
         device = device_of(asked.target)
         opened = time.perf_counter()
-        self._build(asked, device)
+        self._build(asked, device, profiles)
         built = time.perf_counter()
         return self._info({"import": imported - start, "device": opened - imported, "build": built - opened})
 
-    def _build(self, asked: Request, device: Device | None) -> None:
+    def _build(self, asked: Request, device: Device | None, profiles: dict[str, Any] | None) -> None:
         self.suspect, self._small = asked, bool(asked.small)
-        self._opening = Opening(NamedTraining(asked, self._traces), asked.target, device)
+        self._opening = Opening(NamedTraining(asked, self._traces), asked.target, device, profiles=profiles)
         if device is None:  # the model was traced, so it has run
             self.suspect = None
         settle(anew=device is not None)
@@ -166,6 +169,23 @@ class Worker:
         if not isinstance(self._probe, MeasuredProbe):
             raise UsageError("the peaks of forward and backward can only be measured; open a device of this machine.")
         return dict(self._probe.phase_peaks(batch_size))
+
+    def calibrate(self, device: str) -> dict[str, Any]:
+        """Gets ready to calibrate a CUDA device; returns what it is."""
+        from memorymark.worker.calibrating import Calibrating
+
+        self._calibrating = Calibrating(device)
+        return self._calibrating.facts()
+
+    def calibrate_host(self) -> dict[str, Any]:
+        """Times the host's part of a step, and copies."""
+        assert self._calibrating is not None  # noqa: S101 - calibrate() came first
+        return self._calibrating.host()
+
+    def calibrate_cases(self, cases: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+        """Times single operations for at most so many seconds."""
+        assert self._calibrating is not None  # noqa: S101 - calibrate() came first
+        return {"timed": self._calibrating.cases(cases, seconds)}
 
     @property
     def _opened(self) -> Opening:

@@ -10,6 +10,7 @@ from memorymark.catalog import GpuEntry
 from memorymark.devices.resolve import for_gpu
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.messages import Message
+from memorymark.profiles.stored import profiles_for
 from memorymark.question.request import Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
@@ -133,6 +134,10 @@ class RemoteProbe:
         return Trial.from_dict(answer["trial"])
 
     def _open(self) -> None:
+        target = self._request.target
+        may_predict = target.gpu is not None or self._predict_without_gpu
+        # Read here: a sealed worker can open no files.
+        profiles = profiles_for(target.profile, target.gpu) if may_predict else {}
         self._worker = self._workers.take()
         if self._keep_traces:
             self.call("keep_traces")
@@ -147,6 +152,7 @@ class RemoteProbe:
                 request=self._request.to_dict(),
                 predict_without_gpu=self._predict_without_gpu,
                 hub_config=hub_config,
+                profiles=profiles,
             )
         )
 

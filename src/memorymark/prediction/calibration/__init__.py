@@ -1,0 +1,1 @@
+"""Corrects predicted times by a profile of the GPU."""

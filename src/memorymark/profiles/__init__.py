@@ -1,0 +1,1 @@
+"""Profiles: what ``memorymark calibrate`` timed on a GPU, which makes predictions for that GPU better."""
