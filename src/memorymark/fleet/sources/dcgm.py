@@ -31,12 +31,12 @@ DRAM = "avg_over_time(DCGM_FI_PROF_DRAM_ACTIVE[{step}s])"
 TOTAL = "last_over_time(DCGM_FI_DEV_FB_USED[{seconds}s]) + last_over_time(DCGM_FI_DEV_FB_FREE[{seconds}s])"
 RESERVED = "last_over_time(DCGM_FI_DEV_FB_RESERVED[{seconds}s])"
 OVER_TIME = {
-    "busy": ("how busy GPUs were", BUSY),
-    "deviation": ("how evenly", DEVIATION),
-    "samples": ("how long", SAMPLES),
-    "used_bytes": ("their memory", USED),
-    "tensor": ("their tensor cores", TENSOR),
-    "dram": ("their bandwidth", DRAM),
+    "busy": ("utilization", BUSY),
+    "deviation": ("its spread", DEVIATION),
+    "samples": ("numbers of samples", SAMPLES),
+    "used_bytes": ("memory in use", USED),
+    "tensor": ("tensor cores", TENSOR),
+    "dram": ("bandwidth", DRAM),
 }
 # Windows are the shortest of these of which the time asked for has no more than so many. Each has to hold samples.
 STEPS = (300, 600, 900, 1800, 3600, 7200, 21600, 86400)
@@ -87,7 +87,7 @@ def recorded(
                     url=server.url,
                 )
             )
-    tell("asking Prometheus for their size")
+    tell("asking Prometheus for sizes of memory")
     sizes = [server.at(query.format(seconds=int(seconds)), end) for query in (TOTAL, RESERVED)]
     return _as_holds(answers, sizes, step, slurm, end)
 
@@ -163,7 +163,7 @@ def _assembled(seen: dict[Key, Parts], total_bytes: dict[Device, int], step: int
 
 
 def _shares(seen: dict[Key, Parts]) -> dict[Key, dict[int, float]]:
-    """Returns the part of each window in which a job held a GPU: its samples, of as many as such a window usually has."""
+    """Returns the part of each window in which a job held a GPU: its samples, of as many as windows usually have."""
     most: dict[Device, dict[int, float]] = {}
     for (_, device), parts in seen.items():
         counts = most.setdefault(device, {})
