@@ -65,8 +65,9 @@ class GpuEntry(Document):
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
     datasheet, without sparsity and with sums in fp32, in operations and bytes per second, except
     ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. They are 0 if only memory
-    is predicted. ``power_watts`` is the board's limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that its
-    memory corrects errors by default and keeps what it needs for that beside the data. ``prices`` are oldest first. ``own`` is what a caller said of a GPU that is not in the catalog.
+    is predicted. ``power_watts`` is the board's limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that
+    its memory corrects errors by default and keeps what it needs for that beside the data. ``prices`` are oldest first.
+    ``own`` is what a caller said of a GPU that is not in the catalog.
     """
 
     id: str
