@@ -60,7 +60,7 @@ class TargetOptions(TypedDict, total=False):
     device: str
     """Measure on this device: auto, cuda, cuda:N, mps or cpu. auto uses the local GPU, or predicts without one."""
     gpu: str | Path | Sequence[str] | Mapping[str, Any] | None
-    """Predict for this GPU of the catalog."""
+    """Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10."""
     profile: str | None
     """Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own."""
     memory_gib: float | None

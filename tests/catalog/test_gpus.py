@@ -147,13 +147,13 @@ def test_tf32_is_no_faster_than_fp32_where_there_are_no_tensor_cores_for_it():
 def test_the_rate_in_fp32_is_what_its_cores_do_at_the_boost_clock(gpu):
     cores = 64 if gpu.capability in ((7, 0), (7, 5), (8, 0)) else 128
 
-    assert gpu.fp32_flops == pytest.approx(2 * cores * gpu.multiprocessors * gpu.boost_clock_hz, rel=0.04)
+    assert gpu.fp32_flops == pytest.approx(2e6 * cores * gpu.multiprocessors * gpu.boost_clock_mhz, rel=0.04)
 
 
 @each_timed_gpu
 def test_the_rate_in_half_precision_is_what_its_tensor_cores_do_when_they_sum_in_fp32(gpu):
     """GeForce cards sum in fp32 at half the rate of professional ones with the same chip."""
-    a_clock = gpu.half_flops / gpu.multiprocessors / gpu.boost_clock_hz
+    a_clock = gpu.half_flops / gpu.multiprocessors / gpu.boost_clock_mhz / 1e6
     of = {(7, 0): 1024, (8, 0): 2048, (9, 0): 4096, (10, 0): 8192, (10, 3): 8192}
     full = of.get(gpu.capability, 1024)
 
@@ -167,7 +167,14 @@ def test_memory_moves_as_fast_as_such_a_gpu_s_can(gpu):
     assert 4 < gpu.fp32_flops / gpu.bytes_per_second < 180
     assert 10e9 <= gpu.host_link_bytes_per_second < 0.5 * gpu.bytes_per_second
     assert gpu.nvlink_bytes_per_second == 0 or gpu.nvlink_bytes_per_second >= 50e9
-    assert 1 * MIB < gpu.l2_cache_bytes < 256 * MIB
+    assert 1 < gpu.l2_cache_mib < 256
+
+
+@each_timed_gpu
+def test_a_board_draws_the_power_of_its_kind(gpu):
+    least, most = {"datacenter": (70, 1200), "workstation": (70, 600), "desktop": (115, 575)}[gpu.segment]
+
+    assert least <= gpu.power_watts <= most
 
 
 def test_of_gpus_of_amd_only_the_memory_is_known():

@@ -112,7 +112,7 @@ def test_a_result_has_a_link_of_its_own_that_survives_a_reload(open_page, client
 
 
 def test_a_reload_in_the_middle_goes_on_listening(open_page, client):
-    question = Question(request=Request(model="bert"), all_gpus=True)
+    question = Question(request=Request(model="bert"), compare_gpus=("t4", "a10", "l4", "rtx4090", "h100"))
     job = client.submit(question, fresh=True)
     page = open_page(f"/job/{job.id}")
     expect(page.get_by_text("up to batch").first).to_be_visible()

@@ -16,7 +16,7 @@ from memorymark.documents import LEFT_OUT, Document, Record, in_document
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.suggestions import meant
-from memorymark.units import GIGA, MEGA, MIB, TERA
+from memorymark.units import GIGA, MIB, TERA
 
 # The GPU of the published table: the one to predict for if the machine has no GPU and none is named.
 DEFAULT_GPU = "a10"
@@ -65,7 +65,9 @@ class GpuEntry(Document):
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
     datasheet, without sparsity and with sums in fp32, in operations and bytes per second, except
     ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. They are 0 if only memory
-    is predicted. ``prices`` are oldest first. ``own`` is what a caller said of a GPU that is not in the catalog.
+    is predicted. ``power_watts`` is the board's limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that
+    its memory corrects errors by default and keeps what it needs for that beside the data. ``prices`` are oldest first.
+    ``own`` is what a caller said of a GPU that is not in the catalog.
     """
 
     id: str
@@ -79,14 +81,16 @@ class GpuEntry(Document):
     compute_capability: str
     """CUDA compute capability, such as ``8.6``."""
     multiprocessors: int = field(metadata=LEFT_OUT)
+    boost_clock_mhz: float = field(metadata=LEFT_OUT)
+    l2_cache_mib: float = field(metadata=LEFT_OUT)
+    power_watts: float | None = field(metadata=LEFT_OUT)
+    inline_ecc: bool = field(metadata=LEFT_OUT)
     fp32_flops: float = field(metadata=LEFT_OUT)
     tf32_flops: float = field(metadata=LEFT_OUT)
     half_flops: float = field(metadata=LEFT_OUT)
     bytes_per_second: float = field(metadata=LEFT_OUT)
     host_link_bytes_per_second: float = field(metadata=LEFT_OUT)
     nvlink_bytes_per_second: float = field(metadata=LEFT_OUT)
-    boost_clock_hz: float = field(metadata=LEFT_OUT)
-    l2_cache_bytes: int = field(metadata=LEFT_OUT)
     segment: Literal["datacenter", "workstation", "desktop"]
     """Where such GPUs are used; groups lists."""
     memory_estimated: bool
@@ -153,14 +157,16 @@ def entry_of(facts: dict[str, Any], prices: tuple[Price, ...], own: dict[str, An
         context_bytes=tuple(round(mib * MIB) for mib in facts["context_mib"]),
         compute_capability=facts["compute_capability"],
         multiprocessors=facts["multiprocessors"],
+        boost_clock_mhz=speeds["boost_clock_mhz"],
+        l2_cache_mib=speeds["l2_cache_mib"],
+        power_watts=facts.get("power_watts"),
+        inline_ecc=facts.get("inline_ecc", False),
         fp32_flops=speeds["fp32_tflops"] * TERA,
         tf32_flops=speeds["tf32_tflops"] * TERA,
         half_flops=speeds["half_tflops"] * TERA,
         bytes_per_second=speeds["bandwidth_gb_per_second"] * GIGA,
         host_link_bytes_per_second=speeds["host_link_gb_per_second"] * GIGA,
         nvlink_bytes_per_second=speeds["nvlink_gb_per_second"] * GIGA,
-        boost_clock_hz=speeds["boost_clock_mhz"] * MEGA,
-        l2_cache_bytes=round(speeds["l2_cache_mib"] * MIB),
         segment=facts.get("segment", "desktop"),
         memory_estimated=facts.get("memory_estimated", False),
         memory_only=memory_only,

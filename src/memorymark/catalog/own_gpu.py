@@ -64,6 +64,8 @@ FACTS = {
     "multiprocessors": COUNT,
     "boost_clock_mhz": ABOVE_0,
     "l2_cache_mib": ABOVE_0,
+    "power_watts": ABOVE_0,
+    "inline_ecc": FLAG,
     "fp32_tflops": ABOVE_0,
     "tf32_tflops": ABOVE_0,
     "half_tflops": ABOVE_0,

@@ -42,10 +42,11 @@ def complete_model(incomplete: str) -> list[str]:
 
 
 def complete_gpu(incomplete: str) -> list[str]:
-    """Returns GPU ids for shell completion."""
+    """Returns GPU ids for shell completion, also of the last of several."""
     from memorymark.catalog import all_gpus
 
-    return [entry.id for entry in all_gpus() if entry.id.startswith(incomplete)]
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{entry.id}" for entry in all_gpus() if entry.id.startswith(last)]
 
 
 def complete_task(incomplete: str) -> list[str]:

@@ -44,7 +44,11 @@ class Target:
         pattern=f"^({DEVICES})$",
     )
     gpu: str | None = option(
-        None, "Predict for this GPU of the catalog.", title="GPU", metavar="NAME", longest=LONGEST_NAME
+        None,
+        "Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10.",
+        title="GPU",
+        metavar="NAME",
+        longest=LONGEST_NAME,
     )
     gpu_facts: dict[str, Any] | None = option(
         None,

@@ -165,9 +165,11 @@ def print_gpus(entries: Iterable[GpuEntry], here: set[str]) -> None:
     for entry in entries:
         price = entry.price
         others = "; ".join(other.describe() for other in entry.prices if other != price)
-        name = f"[green]{entry.name} (here)[/green]" if entry.id in here else entry.name
-        memory = f"{gib(entry.torch_memory_bytes):.2f} GiB"
-        table.add_row(entry.id, name, memory, entry.compute_capability, price.describe() if price else "none", others)
+        name = entry.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+        name = f"[green]{name} (here)[/green]" if entry.id in here else name
+        memory = f"{'~' if entry.memory_estimated else ''}{gib(entry.torch_memory_bytes):.2f} GiB"
+        used = "memory only" if entry.memory_only else price.describe() if price else "none"
+        table.add_row(entry.id, name, memory, "" if entry.memory_only else entry.compute_capability, used, others)
     make_console().print(table)
 
 

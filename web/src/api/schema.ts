@@ -2041,7 +2041,7 @@ export interface components {
             device: string;
             /**
              * Gpu
-             * @description Predict for this GPU of the catalog.
+             * @description Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10.
              * @default null
              */
             gpu: string | null;
@@ -2518,7 +2518,7 @@ export interface components {
             device: string;
             /**
              * Gpu
-             * @description Predict for this GPU of the catalog.
+             * @description Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10.
              * @default null
              */
             gpu: string | null;
@@ -3297,7 +3297,7 @@ export interface components {
             device: string;
             /**
              * Gpu
-             * @description Predict for this GPU of the catalog.
+             * @description Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10.
              * @default null
              */
             gpu: string | null;
@@ -4240,7 +4240,7 @@ export interface components {
             device: string;
             /**
              * Gpu
-             * @description Predict for this GPU of the catalog.
+             * @description Predict for this GPU of the catalog; from a shell also for my_gpu.json, and analyze takes several: l4,a10.
              * @default null
              */
             gpu: string | null;
