@@ -90,7 +90,7 @@ class Target:
         if not is_file_name(name) and not NAME.fullmatch(name):
             raise UsageError(
                 Message(
-                    "{given!r} is neither a profile's name nor a .json file; see `memorymark profiles`.", given=name
+                    "{given!r} is neither a profile's name nor a .json file; see {list.profiles}.", given=name
                 ),
                 code="malformed",
                 field="profile",

@@ -1509,6 +1509,19 @@ export interface components {
              */
             source: "measured" | "predicted";
             /**
+             * Gpu Knowledge
+             * @description What predicted times rest on: ``measured`` if the rules were fitted to this GPU, ``calibrated`` if a profile of
+             *     it corrects them, ``public`` for public data, ``datasheet`` for no more than that; null if nothing is predicted.
+             * @default null
+             */
+            gpu_knowledge: ("measured" | "calibrated" | "public" | "datasheet") | null;
+            /**
+             * Gpu Profile
+             * @description The profile that corrects predicted times: its GPU, torch and date; empty if there is none.
+             * @default
+             */
+            gpu_profile: string;
+            /**
              * Unknown Operations
              * @description Operations of a predicted step that were never measured.
              */
@@ -1935,6 +1948,7 @@ export interface components {
              * @default {
              *       "device": "auto",
              *       "gpu": null,
+             *       "profile": null,
              *       "memory_cap_bytes": null
              *     }
              */
@@ -1998,8 +2012,8 @@ export interface components {
          * Target
          * @description Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
          *
-         *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``memory_cap_bytes`` limits
-         *     the allocator.
+         *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have. ``profile`` is what corrects
+         *     the predicted times: a profile's name or file, or ``none`` for nothing. ``memory_cap_bytes`` limits the allocator.
          */
         Target: {
             /**
@@ -2014,6 +2028,12 @@ export interface components {
              * @default null
              */
             gpu: string | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Cap Bytes
              * @description The most that the allocator may use; null for no limit.
@@ -2483,6 +2503,12 @@ export interface components {
              * @default null
              */
             gpu: string | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
@@ -3246,6 +3272,12 @@ export interface components {
              * @default null
              */
             gpu: string | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
@@ -4138,6 +4170,12 @@ export interface components {
              * @default null
              */
             gpu: string | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
