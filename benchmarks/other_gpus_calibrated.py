@@ -3,12 +3,13 @@
 python benchmarks/other_gpus_calibrated.py [--pairs=bert:fp32,vit:bf16] [--out=FOLDER] [--record]
 
 The truth are the step times of h200_truth.jsonl from batch 16 on. Four predictions are held against it: a plain
-roofline, which knows nothing but the datasheet; the same with the H200's profile; MemoryMark's rules, which were fitted
-to an H200 and so know it better than any other GPU; and those with the profile. The profile was not timed for this: it
-is replayed from operations that were recorded one by one (benchmarks/h200_profile.py), chosen before anything was
-compared, and has no host costs. Those of the rules are used throughout, and their time of recurrent layers; they were
-fitted to this GPU and its host. No setting of the correction was chosen by these step times. With --record the errors
-go into tests/data, from which docs/accuracy.md is made.
+roofline, which knows nothing but the datasheet; the same with the H200's profile; MemoryMark's rules, which were
+fitted to an H200 and so know it better than any other GPU; and those with the profile. The profile was not timed for
+this: it is replayed from operations that were recorded one by one, chosen by shape and datasheet
+(benchmarks/h200_profile.py), and has no host costs. Those of the rules are used throughout, and their time of
+recurrent layers; they were fitted to this GPU and its host. The correction was developed with these step times in
+view; nothing in it was fitted to them. With --record the errors go into tests/data, from which docs/accuracy.md is
+made.
 """
 
 from __future__ import annotations

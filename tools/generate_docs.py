@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, advised, changes, comparison, kernels, llm, published
+from pages import accuracy, advised, calibrated, changes, comparison, kernels, llm, published
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +32,9 @@ BLOCKS = {
     "advised": advised.ways,
     "advised-confirmed": advised.confirmed,
     "advised-made-with": advised.made_with,
+    "calibrated-by-pair": calibrated.by_pair,
+    "calibrated-made-with": calibrated.made_with,
+    "calibrated-summary": calibrated.summary,
     "changes": changes.changes,
     "estimates": comparison.estimates,
     "published-by-row": published.by_row,

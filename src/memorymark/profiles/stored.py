@@ -99,7 +99,7 @@ def find_profile(wanted: str) -> Profile:
         near = nearest(wanted, list(known))
         raise UsageError(
             Message(
-                "there is no profile {name!r}; {hint}`memorymark profiles` lists those here.",
+                "there is no profile {name!r}; {hint}{list.profiles} lists those here.",
                 name=wanted,
                 hint=did_you_mean(near),
             ),

@@ -113,9 +113,7 @@ class Target:
     def _check_profile(self, name: str) -> None:
         if not is_file_name(name) and not NAME.fullmatch(name):
             raise UsageError(
-                Message(
-                    "{given!r} is neither a profile's name nor a .json file; see `memorymark profiles`.", given=name
-                ),
+                Message("{given!r} is neither a profile's name nor a .json file; see {list.profiles}.", given=name),
                 code="malformed",
                 field="profile",
                 given=name,

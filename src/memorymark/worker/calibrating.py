@@ -10,6 +10,7 @@ from memorymark.devices import open_device
 from memorymark.devices.base import Device
 from memorymark.devices.machine import describe_machine
 from memorymark.errors import UsageError
+from memorymark.messages import Message
 from memorymark.question.target import Target
 
 
@@ -21,8 +22,11 @@ class Calibrating:
         entry = match_gpu(self._device.name)
         if entry is None:
             raise UsageError(
-                f"the {self._device.name} is not in the catalog, so nothing can be predicted for it; `memorymark gpus` "
-                "lists the GPUs that are.",
+                Message(
+                    "the {gpu_here} is not in the catalog, so nothing can be predicted for it; {list.gpus} lists those "
+                    "that are.",
+                    gpu_here=self._device.name,
+                ),
                 code="unknown_gpu",
                 field="device",
                 given=device,

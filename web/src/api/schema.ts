@@ -1539,6 +1539,19 @@ export interface components {
              */
             source: "measured" | "predicted";
             /**
+             * Gpu Knowledge
+             * @description What predicted times rest on: ``measured`` if the rules were fitted to this GPU, ``calibrated`` if a profile of
+             *     it corrects them, ``public`` for public data, ``datasheet`` for no more than that; null if nothing is predicted.
+             * @default null
+             */
+            gpu_knowledge: ("measured" | "calibrated" | "public" | "datasheet") | null;
+            /**
+             * Gpu Profile
+             * @description The profile that corrects predicted times: its GPU, torch and date; empty if there is none.
+             * @default
+             */
+            gpu_profile: string;
+            /**
              * Unknown Operations
              * @description Operations of a predicted step that were never measured.
              */
@@ -1966,6 +1979,7 @@ export interface components {
              *       "device": "auto",
              *       "gpu": null,
              *       "gpu_facts": null,
+             *       "profile": null,
              *       "memory_cap_bytes": null
              *     }
              */
@@ -2030,7 +2044,8 @@ export interface components {
          * @description Where to train: on a local ``device`` (``auto``, ``cuda``, ``cuda:1``, ``mps`` or ``cpu``), or predicted.
          *
          *     ``gpu`` names the GPU of the catalog to predict for, which this machine need not have; ``gpu_facts`` describes one
-         *     that is not in the catalog. ``memory_cap_bytes`` limits the allocator.
+         *     that is not in the catalog. ``profile`` is what corrects the predicted times: a profile's name or file, or ``none``
+         *     for nothing. ``memory_cap_bytes`` limits the allocator.
          */
         Target: {
             /**
@@ -2053,6 +2068,12 @@ export interface components {
             gpu_facts: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Cap Bytes
              * @description The most that the allocator may use; null for no limit.
@@ -2530,6 +2551,12 @@ export interface components {
             gpu_facts: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
@@ -3309,6 +3336,12 @@ export interface components {
             gpu_facts: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.
@@ -4252,6 +4285,12 @@ export interface components {
             gpu_facts: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Profile
+             * @description Correct predicted times by this profile of the GPU: a name, a file, or none; defaults to your own.
+             * @default null
+             */
+            profile: string | null;
             /**
              * Memory Gib
              * @description Limit the memory that the allocator may use, in GiB.

@@ -87,6 +87,7 @@ function notesOn({ source, unknown_operations: unknown, info }: Analysis | Advic
     ...(source === "predicted"
       ? ["Predictions come with intervals; they are wider for GPUs that were never measured."]
       : []),
+    ...(info.gpu_profile ? [`Predicted times are corrected by a profile of the GPU: ${info.gpu_profile}.`] : []),
     ...(unknown.length > 0 ? [`Less certain, because never measured: ${unknown.join(", ")}.`] : []),
     ...(info.device_kind === "cpu" ? ["No GPU was used: the model was trained on the CPU."] : []),
     "Weights are random and nothing is downloaded: memory does not depend on their values.",
