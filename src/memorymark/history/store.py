@@ -194,6 +194,14 @@ class Store:
             job = _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
         return job if job is not None and job.result is not None else None  # a result may be damaged
 
+    def concluded(self, key: str) -> Job | None:
+        """Returns the latest job that settled a question: with an answer, or with a failure that would repeat."""
+        repeats = (jobs.c.state == "failed") & jobs.c.error_kind.in_(("does_not_fit", "cannot_predict"))
+        answered = (jobs.c.state == "done") & jobs.c.reusable
+        with self._database.reading() as connection:
+            job = _job(connection, (jobs.c.key == key) & (answered | repeats))
+        return job if job is not None and (job.result is not None or job.error is not None) else None
+
     def unfinished(self) -> Iterator[Job]:
         """Yields jobs that a server left queued or running, in order of arrival, read one by one."""
         left = jobs.c.state.in_(UNFINISHED) & (jobs.c.origin == "http")

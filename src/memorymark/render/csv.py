@@ -45,7 +45,7 @@ def as_csv(result: Result) -> str:
     writer = csv.DictWriter(text, (*WHICH, *OF_TRIAL, "failure"), lineterminator="\n")
     writer.writeheader()
     for row in _rows(result):
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+        writer.writerow({name: cell(value) for name, value in row.items()})
     return text.getvalue()
 
 
@@ -82,7 +82,8 @@ def _row(which: tuple[str, ...], trial: Trial) -> dict[str, Any]:
     return {**dict(zip(WHICH, which, strict=True)), **facts, "failure": trial.failure.message if trial.failure else ""}
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """Returns a value as a cell that no spreadsheet reads as a formula."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):

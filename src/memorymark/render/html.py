@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from memorymark.render.html_views import title_of, view_of
 from memorymark.render.plain import clean
+from memorymark.results.grid import Grid
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
 from memorymark.templating import templates_of
@@ -17,7 +18,7 @@ from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 from memorymark.version import __version__
 
 
-def page(result: Result | Trial) -> str:
+def page(result: Result | Trial | Grid) -> str:
     """Renders a result as a self-contained HTML document."""
     return _rendered("page", result, title=title_of(result), version=__version__)
 
@@ -27,7 +28,7 @@ def fragment(result: Result | Trial) -> str:
     return _rendered("fragment", result)
 
 
-def _rendered(template: str, result: Result | Trial, **facts: str) -> str:
+def _rendered(template: str, result: Result | Trial | Grid, **facts: str) -> str:
     kind, view = view_of(result)
     return _templates().get_template(f"{template}.html.jinja").render({**facts, "kind": kind, kind: view})
 
