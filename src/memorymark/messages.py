@@ -3,8 +3,9 @@
 ``Message("{margin} must be below 1, not {given:g}.", given=1.5)`` says ``--margin`` on the command line, ``margin=`` in
 Python and ``margin`` over HTTP and in a sweep's file. A placeholder without a value of that name is an option;
 ``{gpu:{wanted}}`` is an option with a value, ``{compile:True}`` a flag that is set. ``{serve.allow_code}`` is an option
-of ``memorymark serve``, written the same for everybody; ``{list.models}`` says where all models are listed. A value may be an ``OptionName``,
-for templates that serve several options, or another message; ``{reason:clause}`` drops that message's full stop.
+of ``memorymark serve``, written the same for everybody; ``{list.models}`` says where all models are listed. A value may
+be an ``OptionName``, for templates that serve several options, or another message; ``{reason:clause}`` drops that
+message's full stop.
 """
 
 from __future__ import annotations

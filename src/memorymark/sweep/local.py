@@ -59,6 +59,11 @@ class EndableWorkers(FreshWorkers):
             self._workers = [one for one in self._workers if one.is_fit] + [worker]
         return worker
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers, ended ones included until the next start."""
+        return [worker.process.pid for worker in self._workers]
+
     def end(self) -> None:
         """Ends all workers and everything they started, and starts no more."""
         with self._lock:
@@ -80,7 +85,7 @@ class LocalEngine:
                 allowed={"minimum": 1},
             )
         self._time_limit_seconds = time_limit_seconds
-        self._processes = EndableWorkers()
+        self.processes = EndableWorkers()
         self._happened: queue.Queue[Happened] = queue.Queue()
         self._changed = threading.Condition()
         self._waiting: list[Work] = []
@@ -129,7 +134,7 @@ class LocalEngine:
 
     def _run(self, slot: Slot) -> None:
         """Works on sets until there are no more; a worker that predicts is kept from set to set."""
-        kept = KeptWorkers(self._processes)
+        kept = KeptWorkers(self.processes)
         while (work := self._take(slot)) is not None:
             self._answer(work, slot, kept)
             if slot.device is not None:
@@ -178,7 +183,7 @@ class LocalEngine:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self._processes.end()
+        self.processes.end()
         until = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))

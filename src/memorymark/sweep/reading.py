@@ -71,7 +71,7 @@ class _Document:
                 entries = tuple(self._entries(name, node))
                 if entries:
                     found.append(Axis(name, line, entries))
-                else:
+                elif node.value == []:
                     self._mistakes.append(Mistake(line, f"{name} has no values; give one, or drop the line.", name))
         self._refuse_repeated(found)
         return found, measure
