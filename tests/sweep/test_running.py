@@ -1,55 +1,22 @@
 """A sweep as a whole, with an engine that answers at once, or loses what it was given."""
 
+import os
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from memorymark.errors import DoesNotFitError, UsageError, WorkerLostError
 from memorymark.history import Store
 from memorymark.sweep.running import MOST_ATTEMPTS, Sweeping
-from memorymark.sweep.work import Lost, Outcome, together
+from memorymark.sweep.work import together
+from support.engines import Instant
 from support.recorded_analyses import recorded
 from support.sweeps import cases, finished
 
 GRID = "model: bert\ngpu: [a10, h100]\nmargin: [0.05, 0.1, 0.15]\n"
-MACHINE = {"host": "node-1", "system": "", "python": "", "processors": 1, "gpus": [], "driver": None}
-
-
-class Instant:
-    """An engine whose workers answer at once: ``fails`` names errors by case, ``loses`` how often a case is lost."""
-
-    measures_by_default, width = False, 1
-
-    def __init__(self, *, fails=None, loses=None, stops_after=None):
-        self.fails, self.loses, self.left = fails or {}, loses or {}, stops_after
-        self.begun, self.waiting, self.is_closed = [], [], False
-
-    def require(self, _cases):
-        pass
-
-    def submit(self, work):
-        self.waiting.append(work)
-
-    def next(self, _seconds):
-        work = self.waiting.pop(0)
-        return list(self._happens(work))
-
-    def _happens(self, work):
-        for place, case in enumerate(work.cases):
-            self.begun.append(case.number)
-            if self.loses.get(case.number, 0) > 0:
-                self.loses[case.number] -= 1
-                yield Lost(work.cases[place:], "a node was lost")
-                return
-            if self.left == 0:
-                raise KeyboardInterrupt
-            self.left = self.left and self.left - 1
-            error = self.fails.get(case.number)
-            result = recorded("bert_fp32")[1].to_dict() if error is None else None
-            yield Outcome(case.number, 1.0, 2.0, MACHINE, result, error and error.to_dict(with_detail=True))
-
-    def close(self):
-        self.is_closed = True
 
 
 @pytest.fixture
@@ -114,6 +81,20 @@ def test_a_lost_node_costs_a_retry_and_no_result(swept, url):
     assert set(finished(url).values()) == {1}
     assert len(finished(url)) == 6
     assert (engine.begun.count(2), engine.begun.count(5)) == (2, 3)
+
+
+def test_killed_at_random_ten_times_it_ends_complete_and_does_nothing_twice(url):
+    """The processes are killed as by a machine that fails: nothing in them can react."""
+    tests = Path(__file__).parents[1]
+    script = "import sys; from support.engines import sweep_and_be_killed; sweep_and_be_killed(sys.argv[1], 10)"
+    paths = {"PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent / "src")])}
+    swept = subprocess.run([sys.executable, "-c", script, url], env={**os.environ, **paths}, stdout=subprocess.PIPE)
+    answered = [int(count) for count in swept.stdout.split()]
+
+    assert len(answered) == 11
+    assert answered == sorted(answered)
+    assert answered[0] < answered[9] < answered[10]
+    assert list(finished(url).values()) == [1] * 60
 
 
 def test_a_case_that_always_loses_its_worker_fails_alone(swept):

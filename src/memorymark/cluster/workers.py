@@ -48,7 +48,11 @@ class ClusterWorker:
         self._ended: Any = None
         host = ray.remote(Host)
         options: dict[str, Any] = {"max_restarts": 0, "max_concurrency": THREADS}
-        bound = host.options(num_cpus=1, **options) if node is None else on_node(ray, node, host, num_gpus=1, **options)
+        bound = (
+            host.options(num_cpus=1, **options)
+            if node is None
+            else on_node(ray, node, host, num_gpus=1, num_cpus=0, **options)
+        )
         self._host = bound.remote(asdict(confinement) if confinement is not None else None)
 
     @property

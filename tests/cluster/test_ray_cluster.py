@@ -1,6 +1,7 @@
-"""A sweep over a real Ray cluster on this machine: a head and two more raylets."""
+"""Sweeps and the service on a real Ray cluster on this machine: a head and two more raylets."""
 
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,9 @@ from memorymark.errors import UsageError
 from memorymark.history import Store
 from memorymark.sweep.local import LocalEngine
 from memorymark.sweep.running import Sweeping
-from support.processes import wait_until
+from support.calls import QUICK, SLOW, Caller
+from support.processes import is_running, wait_until
+from support.service import quick_service
 from support.sweeps import SHARED, answers, cases, finished, margins, ray_cluster
 
 SIXTY = SHARED + margins(15)
@@ -68,6 +71,50 @@ def test_what_is_interrupted_ends_its_tasks(engine, tmp_path):
 
     assert sum(finished(url).values()) == 1
     wait_until(lambda: ray.available_resources().get("CPU") == 2.0)
+
+
+def ancestors(pid):
+    """The processes above one, the nearest first."""
+    found = []
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        found.append(pid)
+    return found
+
+
+def raylet_of(node):
+    (raylet,) = node.all_processes["raylet"]
+    return raylet.process.pid
+
+
+def test_the_service_has_its_workers_on_the_nodes(cluster, tmp_path):
+    nodes = cluster[1]
+    with quick_service(tmp_path / "history.db", engine="ray", address=cluster[0].address) as service:
+        call = Caller(service.port)
+        health = call.get("/health").json
+        (gpu,) = [lane for lane in health["workers"] if lane["device"] == "cuda:0"]
+        answer = call.post("/analyze", QUICK).json
+        (predicting,) = [lane for lane in call.get("/health").json["workers"] if lane["device"] == "prediction"]
+        measuring = wait_until(lambda: lane_of(call, "cuda:0")["pid"])
+        above = [ancestors(predicting["pid"]), ancestors(measuring)]
+        here = {one["id"] for one in call.get("/gpus").json["gpus"] if one["here"]}
+        job = call.post("/jobs", SLOW).json["id"]
+        working = wait_until(lambda: (lane := lane_of(call, "prediction"))["job"] == job and lane["pid"])
+        call.delete(f"/jobs/{job}")
+        wait_until(lambda: call.get(f"/jobs/{job}").json["state"] == "cancelled")
+        wait_until(lambda: not is_running(working))
+
+    assert gpu["name"] == "gpu-0"
+    assert [(one["device"], one["gpu"], one["name"]) for one in health["gpus"]] == [("cuda:0", "h200", "H200")]
+    assert (health["gpu_available"], "h200" in here) == (True, True)
+    assert answer["status"] == "success"
+    assert {raylet_of(node) for node in nodes} & set(above[0])
+    assert raylet_of(nodes[1]) in above[1]
+    wait_until(lambda: not is_running(measuring))
+
+
+def lane_of(call, device):
+    return next(lane for lane in call.get("/health").json["workers"] if lane["device"] == device)
 
 
 def test_sixty_predictions_are_those_of_this_machine_though_a_node_dies(cluster, engine, tmp_path):

@@ -1,0 +1,239 @@
+"""How fast sweeps are: on one and two workers, over Ray, with and without shared traces; and killed at random.
+
+python benchmarks/sweep.py [--out=FOLDER] [--only=workers,ray,traces,kills]
+
+Needs no GPU. Every part runs the same cases of a small training: GPUs of one generation by margins, which share a trace
+unless the part says otherwise. `ray` needs `pip install 'memorymark[ray]'` and starts a cluster on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from cases import flags, machine, save, table
+from memorymark.history import Store
+from memorymark.sweep.local import LocalEngine
+from memorymark.sweep.plan import plan
+from memorymark.sweep.reading import read_text
+from memorymark.sweep.running import Progress, Sweeping
+
+PARTS = ("workers", "ray", "traces", "kills")
+SHARED = "model: bert\nsmall: true\nseq_len: 64\ngpu: [a10, l4, l40s, rtx3090]\n"
+MARGINS, TOGETHER = 15, 5
+KILLS = 10
+CORES = 1000
+
+
+def grid(count: int = MARGINS) -> str:
+    return SHARED + f"margin: [{', '.join(str(number / 100) for number in range(count))}]\n"
+
+
+def run(engine: Any, document: str, *, together: int = TOGETHER) -> tuple[float, int]:
+    """Runs a sweep with a history of its own; returns the seconds from the first answer to the last, and how many."""
+    moments: list[float] = []
+
+    def note(at: Progress) -> None:
+        if at.latest is not None:
+            moments.append(time.perf_counter())
+            if at.latest.has_failed:
+                raise RuntimeError(at.latest.error)
+
+    cases = plan(read_text(document, "benchmark"), "benchmark", has_gpu=False)
+    with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/history.db")) as store:
+        Sweeping(cases, engine, store, on_progress=note, together_at_most=together).run()
+    return moments[-1] - moments[0], len(moments)
+
+
+def per_minute(seconds: float, count: int) -> float:
+    return 60 * (count - 1) / seconds
+
+
+def by_workers() -> list[list[Any]]:
+    """Predictions a minute on this machine, from the first answer on: what a worker takes to start is left out."""
+    rows: list[list[Any]] = []
+    for workers in (1, 2):
+        seconds, count = run(LocalEngine(workers=workers), grid())
+        rows.append([f"{workers} here", count, f"{seconds:.1f}", f"{per_minute(seconds, count):.0f}"])
+    return rows
+
+
+@contextmanager
+def cluster(nodes: int) -> Any:
+    """A head and so many nodes with one CPU each."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 80 * 2**20}
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **small})
+    try:
+        for _ in range(nodes):
+            made.add_node(num_cpus=1, **small)
+        yield made.address
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def over_ray() -> tuple[list[list[Any]], float]:
+    """The same over Ray, and what a case costs there that does nothing."""
+    import ray
+
+    from memorymark.sweep.on_ray import RayEngine
+
+    rows: list[list[Any]] = []
+    for nodes in (1, 2):
+        with cluster(nodes) as address:
+            seconds, count = run(RayEngine(address), grid())
+            rows.append([f"{nodes} on Ray", count, f"{seconds:.1f}", f"{per_minute(seconds, count):.0f}"])
+            if nodes == 1:
+                each = empty_case_seconds(ray)
+    return rows, each
+
+
+def empty_case_seconds(ray: Any, count: int = 2000) -> float:
+    """Seconds of the driver and of Ray for one answer that costs nothing: a packed outcome, streamed and read."""
+    from memorymark.sweep.on_ray import packed, unpacked
+    from memorymark.sweep.work import Outcome
+
+    content = packed(Outcome(1, 0.0, 0.0, {}, {"text": os.urandom(3000).hex()}))
+
+    def many(times: int) -> Any:
+        for _ in range(times):
+            yield content
+
+    stream = ray.remote(num_returns="streaming", max_retries=0)(many).remote(count)
+    unpacked(ray.get(next(stream)))
+    start = time.perf_counter()
+    for ref in stream:
+        unpacked(ray.get(ref))
+    return (time.perf_counter() - start) / (count - 1)
+
+
+def driver_seconds(count: int = 200) -> float:
+    """Seconds that the machine which runs the sweep takes to keep one answer: reading, history, and the table's row."""
+    from memorymark.sweep.work import Outcome, outcomes
+    from memorymark.worker.supervisor import FreshWorkers
+
+    cases = plan(read_text(SHARED, "benchmark"), "benchmark", has_gpu=False)
+    (first, *_) = outcomes([(1, cases[0].question)], FreshWorkers(), time_limit_seconds=600)
+
+    class Ready:
+        measures_by_default, width = False, 1
+
+        def __init__(self) -> None:
+            self.left: list[Any] = []
+
+        def require(self, _: Any) -> None: ...
+
+        def submit(self, work: Any) -> None:
+            self.left += [Outcome(case.number, 0.0, 0.0, {}, first.result) for case in work.cases]
+
+        def next(self, _: float) -> list[Any]:
+            told, self.left = self.left, []
+            return told
+
+        def close(self) -> None: ...
+
+    document = SHARED + f"batch_size: {list(range(1, count // 4 + 1))}\n"
+    cases = plan(read_text(document, "benchmark"), "benchmark", has_gpu=False)
+    with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/history.db")) as store:
+        start = time.perf_counter()
+        Sweeping(cases, Ready(), store).run()
+        return (time.perf_counter() - start) / len(cases)
+
+
+def traces() -> list[list[Any]]:
+    """Twelve cases with three traces, and twelve with twelve, of about the same size; none are kept on disk."""
+    before, os.environ["MEMORYMARK_CACHE"] = os.environ.get("MEMORYMARK_CACHE"), "off"
+    shared, own = [32, 54, 76], [32 + 4 * number for number in range(12)]
+    rows = []
+    for lengths, gpus in ((shared, "a10, l4, l40s, rtx3090"), (own, "a10")):
+        document = f"model: bert\nsmall: true\nseq_len: {lengths}\ngpu: [{gpus}]\n"
+        seconds, count = run(LocalEngine(workers=1), document)
+        rows.append([len(lengths), count, f"{seconds:.1f}", f"{seconds / (count - 1):.2f}"])
+    if before is not None:
+        os.environ["MEMORYMARK_CACHE"] = before
+    return rows
+
+
+def kills() -> list[list[Any]]:
+    """Kills a sweep at random moments, ten times, and lets an eleventh finish it."""
+    chance = random.Random(26)
+    with tempfile.TemporaryDirectory() as folder:
+        file, url = Path(folder) / "sweep.yaml", f"sqlite:///{folder}/history.db"
+        file.write_text(grid())
+        command = [sys.executable, "-m", "memorymark", "sweep", str(file), "--quiet", "--workers", "2"]
+        environment = {**os.environ, "MEMORYMARK_DATABASE": url}
+        found = []
+        for _ in range(KILLS):
+            sweep = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            known, least = answered(url), chance.randint(0, 4)
+            while sweep.poll() is None and len(answered(url)) < len(known) + least:
+                time.sleep(0.05)
+            time.sleep(chance.random())
+            sweep.send_signal(signal.SIGKILL)
+            sweep.wait()
+            found.append(len(answered(url)))
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        every = answered(url)
+        twice = len(every) - len(set(every))
+        return [[KILLS, ", ".join(map(str, found)), len(set(every)), twice]]
+
+
+def answered(url: str) -> list[str]:
+    """The keys of all answers in a history."""
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.exc import OperationalError
+
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return list(connection.execute(text("SELECT key FROM jobs WHERE state = 'done'")).scalars())
+    except OperationalError:  # the first sweep has not made it yet
+        return []
+    finally:
+        engine.dispose()
+
+
+def estimate(rate: float, ray_seconds: float, own_seconds: float) -> str:
+    """Says what a thousand cores would do, and what they would wait for."""
+    most, wanted = 60 / (ray_seconds + own_seconds), CORES * rate
+    return (
+        f"One worker answers {rate:.0f} such cases a minute, {CORES:,} would {wanted:,.0f}. The process that runs the "
+        f"sweep spends {1e3 * ray_seconds:.1f} ms a case on Ray and {1e3 * own_seconds:.1f} ms on the history and the "
+        f"table, so it keeps up with {most:,.0f} a minute: {most / rate:,.0f} workers. Cases of full models take "
+        "longer, so more workers are of use."
+    )
+
+
+def main() -> None:
+    parts = flags().get("only", ",".join(PARTS)).split(",")
+    shown = [machine()]
+    header = ["workers", "cases", "seconds", "a minute"]
+    rows: list[list[Any]] = []
+    if "workers" in parts:
+        rows += by_workers()
+    if "ray" in parts:
+        more, each = over_ray()
+        rows += more
+        shown.append(estimate(float(rows[0][3]), each, driver_seconds()))
+    if rows:
+        shown.insert(1, table(header, rows))
+    if "traces" in parts:
+        shown.append(table(["traces", "cases", "seconds", "seconds a case"], traces()))
+    if "kills" in parts:
+        shown.append(table(["kills", "answers after each", "answers", "answered twice"], kills()))
+    save("sweep", "\n\n".join(shown))
+
+
+if __name__ == "__main__":
+    main()
