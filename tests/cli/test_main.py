@@ -43,6 +43,10 @@ INTERFACE = {
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
+    "sweep": [
+        "FILE", "--model", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--address", "--engine", "--fresh", "--margin",
+        "--max-batch", "--measure", "--output", "-o", "--workers",
+    ],
     "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
     "models": ["--json"],
     "gpus": ["--json"],
@@ -51,9 +55,9 @@ INTERFACE = {
     "compare": ["JOBS", "--database", "--json"],
     "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
-        "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
-        "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q", "--token",
-        "--worker-memory-gib",
+        "--address", "--allow-code", "--database", "--engine", "--host", "--job-seconds", "--open", "--open-to-all",
+        "--origin", "--port", "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q",
+        "--token", "--worker-memory-gib",
     ],
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ COMMANDS = [
     ("measure",),
     ("predict",),
     ("watch",),
+    ("sweep",),
     ("validate", "backward"),
     ("validate", "compile"),
     ("validate", "prediction"),

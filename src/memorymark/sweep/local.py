@@ -19,7 +19,7 @@ from memorymark.sweep.cases import Case, Place
 from memorymark.sweep.work import Happened, Lost, Work, outcomes
 from memorymark.units import GIB
 from memorymark.worker.remote import DEFAULT_TIME_LIMIT_SECONDS
-from memorymark.worker.supervisor import FreshWorkers, KeptWorkers, WorkerProcess
+from memorymark.worker.supervisor import AnyWorker, KeptWorkers, WorkerProcess
 
 # What a worker that predicts usually needs of the host's memory.
 WORKER_BYTES = 2 * GIB
@@ -42,7 +42,7 @@ class Slot:
         return place.device in (self.device, self.device.partition(":")[0])
 
 
-class EndableWorkers(FreshWorkers):
+class EndableWorkers:
     """Starts workers that can all be ended at once."""
 
     def __init__(self) -> None:
@@ -58,6 +58,10 @@ class EndableWorkers(FreshWorkers):
             worker = WorkerProcess()
             self._workers = [one for one in self._workers if one.is_fit] + [worker]
         return worker
+
+    def give_back(self, worker: AnyWorker) -> None:
+        """Ends the worker."""
+        worker.kill()
 
     @property
     def pids(self) -> list[int]:
