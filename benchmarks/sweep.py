@@ -37,33 +37,54 @@ def grid(count: int = MARGINS) -> str:
     return SHARED + f"margin: [{', '.join(str(number / 100) for number in range(count))}]\n"
 
 
-def run(engine: Any, document: str, *, together: int = TOGETHER) -> tuple[float, int]:
-    """Runs a sweep with a history of its own; returns the seconds from the first answer to the last, and how many."""
-    moments: list[float] = []
+class Meter:
+    """Notes when answers come, and the CPU seconds spent by then: here, and in the workers that are known."""
 
-    def note(at: Progress) -> None:
-        if at.latest is not None:
-            moments.append(time.perf_counter())
-            if at.latest.has_failed:
-                raise RuntimeError(at.latest.error)
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.moments: list[tuple[float, float, float]] = []
 
+    def note(self, at: Progress) -> None:
+        if at.latest is None:
+            return
+        if at.latest.has_failed:
+            raise RuntimeError(at.latest.error)
+        workers = sum(map(cpu_seconds, self._engine.processes.pids)) if isinstance(self._engine, LocalEngine) else 0.0
+        self.moments.append((time.perf_counter(), time.process_time(), workers))
+
+    @property
+    def count(self) -> int:
+        """The answers after the first, which waits for workers to start."""
+        return len(self.moments) - 1
+
+    def spent(self, what: int) -> float:
+        """Seconds from the first answer to the last: of the clock (0), of the CPU here (1), and in the workers (2)."""
+        return self.moments[-1][what] - self.moments[0][what]
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run(engine: Any, document: str, *, together: int = TOGETHER) -> Meter:
+    """Runs a sweep with a history of its own."""
+    meter = Meter(engine)
     cases = plan(read_text(document, "benchmark"), "benchmark", has_gpu=False)
     with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/history.db")) as store:
-        Sweeping(cases, engine, store, on_progress=note, together_at_most=together).run()
-    return moments[-1] - moments[0], len(moments)
+        Sweeping(cases, engine, store, on_progress=meter.note, together_at_most=together).run()
+    return meter
 
 
-def per_minute(seconds: float, count: int) -> float:
-    return 60 * (count - 1) / seconds
+def row(name: str, meter: Meter) -> list[Any]:
+    seconds, count = meter.spent(0), meter.count
+    cpu = [f"{1e3 * meter.spent(what) / count:.0f}" if meter.spent(what) else "" for what in (1, 2)]
+    return [name, count, f"{seconds:.1f}", f"{60 * count / seconds:.0f}", *cpu]
 
 
 def by_workers() -> list[list[Any]]:
-    """Predictions a minute on this machine, from the first answer on: what a worker takes to start is left out."""
-    rows: list[list[Any]] = []
-    for workers in (1, 2):
-        seconds, count = run(LocalEngine(workers=workers), grid())
-        rows.append([f"{workers} here", count, f"{seconds:.1f}", f"{per_minute(seconds, count):.0f}"])
-    return rows
+    """Predictions a minute on this machine."""
+    return [row(f"{workers} here", run(LocalEngine(workers=workers), grid())) for workers in (1, 2)]
 
 
 @contextmanager
@@ -92,15 +113,14 @@ def over_ray() -> tuple[list[list[Any]], float]:
     rows: list[list[Any]] = []
     for nodes in (1, 2):
         with cluster(nodes) as address:
-            seconds, count = run(RayEngine(address), grid())
-            rows.append([f"{nodes} on Ray", count, f"{seconds:.1f}", f"{per_minute(seconds, count):.0f}"])
+            rows.append(row(f"{nodes} on Ray", run(RayEngine(address), grid())))
             if nodes == 1:
                 each = empty_case_seconds(ray)
     return rows, each
 
 
 def empty_case_seconds(ray: Any, count: int = 2000) -> float:
-    """Seconds of the driver and of Ray for one answer that costs nothing: a packed outcome, streamed and read."""
+    """CPU seconds here for one answer that costs nothing: a packed outcome, streamed and read."""
     from memorymark.sweep.on_ray import packed, unpacked
     from memorymark.sweep.work import Outcome
 
@@ -112,14 +132,14 @@ def empty_case_seconds(ray: Any, count: int = 2000) -> float:
 
     stream = ray.remote(num_returns="streaming", max_retries=0)(many).remote(count)
     unpacked(ray.get(next(stream)))
-    start = time.perf_counter()
+    start = time.process_time()
     for ref in stream:
         unpacked(ray.get(ref))
-    return (time.perf_counter() - start) / (count - 1)
+    return (time.process_time() - start) / (count - 1)
 
 
 def driver_seconds(count: int = 200) -> float:
-    """Seconds that the machine which runs the sweep takes to keep one answer: reading, history, and the table's row."""
+    """CPU seconds of the process that runs the sweep to keep one answer: reading, history, and the row of the table."""
     from memorymark.sweep.work import Outcome, outcomes
     from memorymark.worker.supervisor import FreshWorkers
 
@@ -146,9 +166,9 @@ def driver_seconds(count: int = 200) -> float:
     document = SHARED + f"batch_size: {list(range(1, count // 4 + 1))}\n"
     cases = plan(read_text(document, "benchmark"), "benchmark", has_gpu=False)
     with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/history.db")) as store:
-        start = time.perf_counter()
+        start = time.process_time()
         Sweeping(cases, Ready(), store).run()
-        return (time.perf_counter() - start) / len(cases)
+        return (time.process_time() - start) / len(cases)
 
 
 def traces() -> list[list[Any]]:
@@ -158,8 +178,9 @@ def traces() -> list[list[Any]]:
     rows = []
     for lengths, gpus in ((shared, "a10, l4, l40s, rtx3090"), (own, "a10")):
         document = f"model: bert\nsmall: true\nseq_len: {lengths}\ngpu: [{gpus}]\n"
-        seconds, count = run(LocalEngine(workers=1), document)
-        rows.append([len(lengths), count, f"{seconds:.1f}", f"{seconds / (count - 1):.2f}"])
+        meter = run(LocalEngine(workers=1), document)
+        cpu = (meter.spent(1) + meter.spent(2)) / meter.count
+        rows.append([len(lengths), meter.count, f"{meter.spent(0):.1f}", f"{cpu:.2f}"])
     if before is not None:
         os.environ["MEMORYMARK_CACHE"] = before
     return rows
@@ -204,32 +225,35 @@ def answered(url: str) -> list[str]:
         engine.dispose()
 
 
-def estimate(rate: float, ray_seconds: float, own_seconds: float) -> str:
+def estimate(local: list[Any], ray_seconds: float, own_seconds: float) -> str:
     """Says what a thousand cores would do, and what they would wait for."""
-    most, wanted = 60 / (ray_seconds + own_seconds), CORES * rate
+    each = (float(local[4]) + float(local[5])) / 1e3
+    rate, most = 60 / each, 60 / (ray_seconds + own_seconds)
     return (
-        f"One worker answers {rate:.0f} such cases a minute, {CORES:,} would {wanted:,.0f}. The process that runs the "
-        f"sweep spends {1e3 * ray_seconds:.1f} ms a case on Ray and {1e3 * own_seconds:.1f} ms on the history and the "
-        f"table, so it keeps up with {most:,.0f} a minute: {most / rate:,.0f} workers. Cases of full models take "
-        "longer, so more workers are of use."
+        f"A core that does nothing else answers {rate:.0f} such cases a minute, {CORES:,} would {CORES * rate:,.0f}. "
+        f"Over Ray, the process that runs the sweep spends {1e3 * ray_seconds:.1f} ms a case on Ray and "
+        f"{1e3 * own_seconds:.1f} ms on the history and the table, so it keeps up with {most:,.0f} a minute: "
+        f"{most / rate:,.0f} cores. On one machine it also runs the searches, {local[4]} ms a case, so that it keeps "
+        f"up with {1e3 * each / float(local[4]):,.0f} workers."
     )
 
 
 def main() -> None:
     parts = flags().get("only", ",".join(PARTS)).split(",")
-    shown = [machine()]
-    header = ["workers", "cases", "seconds", "a minute"]
+    load = f"{os.getloadavg()[0]:.0f} processes wanted to run at the start"
+    shown = [f"{machine()}, {os.cpu_count()} cores; {load}"]
+    header = ["workers", "cases", "seconds", "a minute", "CPU ms a case here", "and in workers"]
     rows: list[list[Any]] = []
-    if "workers" in parts:
+    if {"workers", "ray"} & set(parts):
         rows += by_workers()
     if "ray" in parts:
         more, each = over_ray()
         rows += more
-        shown.append(estimate(float(rows[0][3]), each, driver_seconds()))
+        shown.append(estimate(rows[0], each, driver_seconds()))
     if rows:
         shown.insert(1, table(header, rows))
     if "traces" in parts:
-        shown.append(table(["traces", "cases", "seconds", "seconds a case"], traces()))
+        shown.append(table(["traces", "cases", "seconds", "CPU seconds a case"], traces()))
     if "kills" in parts:
         shown.append(table(["kills", "answers after each", "answers", "answered twice"], kills()))
     save("sweep", "\n\n".join(shown))

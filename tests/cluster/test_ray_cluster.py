@@ -67,7 +67,7 @@ def test_what_is_interrupted_ends_its_tasks(engine, tmp_path):
 
     url = f"sqlite:///{tmp_path / 'history.db'}"
     with pytest.raises(KeyboardInterrupt):
-        swept(url, engine(), SHARED + margins(4), on_progress=interrupt, together_at_most=8)
+        swept(url, engine(), SHARED + margins(4), on_progress=interrupt)
 
     assert sum(finished(url).values()) == 1
     wait_until(lambda: ray.available_resources().get("CPU") == 2.0)
@@ -94,14 +94,14 @@ def test_the_service_has_its_workers_on_the_nodes(cluster, tmp_path):
         health = call.get("/health").json
         (gpu,) = [lane for lane in health["workers"] if lane["device"] == "cuda:0"]
         answer = call.post("/analyze", QUICK).json
-        (predicting,) = [lane for lane in call.get("/health").json["workers"] if lane["device"] == "prediction"]
-        measuring = wait_until(lambda: lane_of(call, "cuda:0")["pid"])
+        predicting = call.lane("prediction-0")
+        measuring = wait_until(lambda: call.lane("gpu-0")["pid"])
         above = [ancestors(predicting["pid"]), ancestors(measuring)]
         here = {one["id"] for one in call.get("/gpus").json["gpus"] if one["here"]}
-        job = call.post("/jobs", SLOW).json["id"]
-        working = wait_until(lambda: (lane := lane_of(call, "prediction"))["job"] == job and lane["pid"])
+        job = call.submit(SLOW)
+        working = wait_until(lambda: (lane := call.lane("prediction-0"))["job"] == job and lane["pid"])
         call.delete(f"/jobs/{job}")
-        wait_until(lambda: call.get(f"/jobs/{job}").json["state"] == "cancelled")
+        wait_until(lambda: call.job(job)["state"] == "cancelled")
         wait_until(lambda: not is_running(working))
 
     assert gpu["name"] == "gpu-0"
@@ -111,10 +111,6 @@ def test_the_service_has_its_workers_on_the_nodes(cluster, tmp_path):
     assert {raylet_of(node) for node in nodes} & set(above[0])
     assert raylet_of(nodes[1]) in above[1]
     wait_until(lambda: not is_running(measuring))
-
-
-def lane_of(call, device):
-    return next(lane for lane in call.get("/health").json["workers"] if lane["device"] == device)
 
 
 def test_sixty_predictions_are_those_of_this_machine_though_a_node_dies(cluster, engine, tmp_path):

@@ -11,7 +11,7 @@ from memorymark.sweep.plan import plan
 from memorymark.sweep.reading import read_text
 
 # GPUs of one generation, so that one trace serves all; little memory, so that a search is short.
-SHARED = "model: bert\nsmall: true\nseq_len: 8\nmemory_gib: 0.05\ngpu: [a10, l4, l40s, rtx3090]\n"
+SHARED = "model: bert\nsmall: true\nseq_len: 8\nmemory_gib: 0.05\nmax_batch: 32\ngpu: [a10, l4, l40s, rtx3090]\n"
 
 
 def cases(document, *, has_gpu=False):
