@@ -85,14 +85,14 @@ def test_help_names_every_option(path):
     assert all(name in result.stdout for name in INTERFACE[path])
 
 
-@pytest.mark.parametrize("command", ["", "analyze", "serve"])
+@pytest.mark.parametrize("command", ["", "analyze", "sweep", "serve"])
 def test_help_imports_no_torch(command):
     result = run_apart(*command.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
 
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert result.returncode == 0
     assert "memorymark" in imported
-    assert imported.isdisjoint({"torch", "transformers", "numpy"})
+    assert imported.isdisjoint({"torch", "transformers", "numpy", "ray", "yaml"})
 
 
 @pytest.mark.parametrize("arguments", [(), ("validate",)])
