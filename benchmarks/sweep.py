@@ -29,6 +29,7 @@ from memorymark.sweep.running import Progress, Sweeping
 PARTS = ("workers", "ray", "traces", "kills")
 SHARED = "model: bert\nsmall: true\nseq_len: 64\ngpu: [a10, l4, l40s, rtx3090]\n"
 MARGINS, TOGETHER = 15, 5
+FULL = "model: [bert, gpt2, vit]\ngpu: [a10, l4, l40s, rtx3090]\n"
 KILLS = 10
 CORES = 1000
 
@@ -84,7 +85,8 @@ def row(name: str, meter: Meter) -> list[Any]:
 
 def by_workers() -> list[list[Any]]:
     """Predictions a minute on this machine."""
-    return [row(f"{workers} here", run(LocalEngine(workers=workers), grid())) for workers in (1, 2)]
+    rows = [row(f"{workers} here", run(LocalEngine(workers=workers), grid())) for workers in (1, 2)]
+    return [*rows, row("1 here, full models", run(LocalEngine(workers=1), FULL))]
 
 
 @contextmanager
@@ -225,16 +227,18 @@ def answered(url: str) -> list[str]:
         engine.dispose()
 
 
-def estimate(local: list[Any], ray_seconds: float, own_seconds: float) -> str:
+def estimate(small: list[Any], full: list[Any], ray_seconds: float, own_seconds: float) -> str:
     """Says what a thousand cores would do, and what they would wait for."""
-    each = (float(local[4]) + float(local[5])) / 1e3
-    rate, most = 60 / each, 60 / (ray_seconds + own_seconds)
+    own = ray_seconds + own_seconds
+    cores = [round((float(one[4]) + float(one[5])) / 1e3 / own) for one in (small, full)]
+    rate = 60e3 / (float(full[4]) + float(full[5]))
     return (
-        f"A core that does nothing else answers {rate:.0f} such cases a minute, {CORES:,} would {CORES * rate:,.0f}. "
         f"Over Ray, the process that runs the sweep spends {1e3 * ray_seconds:.1f} ms a case on Ray and "
-        f"{1e3 * own_seconds:.1f} ms on the history and the table, so it keeps up with {most:,.0f} a minute: "
-        f"{most / rate:,.0f} cores. On one machine it also runs the searches, {local[4]} ms a case, so that it keeps "
-        f"up with {1e3 * each / float(local[4]):,.0f} workers."
+        f"{1e3 * own_seconds:.1f} ms on the history and the table: it keeps up with {60 / own:,.0f} cases a minute, which "
+        f"is {cores[0]:,} cores with the small training and {cores[1]:,} with the full models. {CORES:,} cores could answer "
+        f"{CORES * rate:,.0f} of the latter a minute and would answer {min(CORES * rate, 60 / own):,.0f}. On one machine, "
+        f"the process also runs the searches, {small[4]} ms a case, so that it keeps up with "
+        f"{(float(small[4]) + float(small[5])) / float(small[4]):,.0f} workers."
     )
 
 
@@ -249,7 +253,7 @@ def main() -> None:
     if "ray" in parts:
         more, each = over_ray()
         rows += more
-        shown.append(estimate(rows[0], each, driver_seconds()))
+        shown.append(estimate(rows[0], rows[2], each, driver_seconds()))
     if rows:
         shown.insert(1, table(header, rows))
     if "traces" in parts:

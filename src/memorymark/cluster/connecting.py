@@ -37,7 +37,7 @@ def connected(address: str | None) -> Any:
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise MemoryMarkError(
             f"no Ray cluster answers at {where}.",
-            hint="start one with `ray start --head`, or give the address of its head, such as 10.0.0.1:6379",
+            hint="start one with `ray start`, or give the address of its head, such as 10.0.0.1:6379",
             field="address",
             given=address,
             detail=str(error).partition("\n")[0],

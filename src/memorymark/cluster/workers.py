@@ -87,7 +87,9 @@ class ClusterWorker:
     def interrupt(self) -> None:
         """Ends the worker and everything it started; a pending ``call`` raises."""
         self._is_over.set()
-        if self._ended is None:
+        if self.pid is None:  # it may still wait for its place
+            self._ray.kill(self._host, no_restart=True)
+        elif self._ended is None:
             self._ended = self._host.end.remote()
 
     @property
@@ -108,6 +110,7 @@ class ClusterWorker:
     def kill(self) -> None:
         """Ends the worker, waits until its device memory is free, and gives its place back to the cluster."""
         self.interrupt()
-        with suppress(self._ray.exceptions.RayError):  # a host that is lost, or still waits for its place
-            self._ray.get(self._ended, timeout=END_SECONDS)
+        if self._ended is not None:
+            with suppress(self._ray.exceptions.RayError):  # its node is lost
+                self._ray.get(self._ended, timeout=END_SECONDS)
         self._ray.kill(self._host, no_restart=True)

@@ -100,13 +100,18 @@ class Store:
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a new job."""
+        self.add_all([(job, happened)])
+
+    def add_all(self, new: Iterable[tuple[Job, Sequence[JobEvent]]]) -> None:
+        """Writes new jobs with their events, all or none."""
         with self._database.writing() as connection:
-            question, pasted = put_away(job.asked)
-            changes, also_pasted = _changing(job)
-            _add_configs(connection, {**pasted, **also_pasted})
-            row = {**_staying(job), "question": question, "headline": None, "result": None, **changes}
-            connection.execute(insert(jobs).values(row))
-            _add_events(connection, job.id, happened)
+            for job, happened in new:
+                question, pasted = put_away(job.asked)
+                changes, also_pasted = _changing(job)
+                _add_configs(connection, {**pasted, **also_pasted})
+                row = {**_staying(job), "question": question, "headline": None, "result": None, **changes}
+                connection.execute(insert(jobs).values(row))
+                _add_events(connection, job.id, happened)
 
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a job's changes and new events; idempotent."""

@@ -128,7 +128,7 @@ class Settings:
     def _check_replay(self) -> None:
         if self.address is not None and self.engine == "local":
             raise UsageError(
-                Message("{serve.address} is that of a Ray cluster; add --engine ray, or drop it."),
+                Message("{serve.address} is that of a Ray cluster; add {serve.engine} ray, or drop it."),
                 code="not_applicable",
                 field="address",
                 given=self.address,

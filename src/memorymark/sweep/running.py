@@ -67,6 +67,7 @@ class Sweeping:
         self._engine, self._store, self._fresh = engine, store, fresh
         self._on_progress, self._most = on_progress, together_at_most
         self._found: dict[int, GridCase] = {}
+        self._unwritten: dict[int, tuple[Job, list[JobEvent]]] = {}
         self._attempts: Counter[int] = Counter()
         self._retried = 0
         self._start = time.perf_counter()
@@ -82,6 +83,7 @@ class Sweeping:
             while len(self._found) < len(self._cases):
                 for happened in self._engine.next(LOOK_SECONDS):
                     self._ended(happened) if isinstance(happened, Outcome) else self._lost(happened)
+                self._write()
         finally:
             self._engine.close()
         return self.grid
@@ -104,7 +106,7 @@ class Sweeping:
         return True
 
     def _ended(self, outcome: Outcome) -> None:
-        if outcome.number in self._found:  # two nodes had it, since one seemed to be lost
+        if self._is_settled(outcome.number):  # two nodes had it, since one seemed to be lost
             return
         case = self._cases[outcome.number]
         error = MemoryMarkError.from_dict(outcome.error) if outcome.error is not None else _elsewhere(case, outcome)
@@ -114,7 +116,7 @@ class Sweeping:
 
     def _lost(self, lost: Lost) -> None:
         """Gives back to the engine what a lost worker or node had left; only the first case may be to blame."""
-        left = [case for case in lost.cases if case.number not in self._found]
+        left = [case for case in lost.cases if not self._is_settled(case.number)]
         if not left:
             return
         suspect, *rest = left
@@ -126,6 +128,9 @@ class Sweeping:
             )
             self._keep(suspect, Outcome(suspect.number, now, now, {}), error)
         self._submit(rest)
+
+    def _is_settled(self, number: int) -> bool:
+        return number in self._found or number in self._unwritten
 
     def _tries_again(self, case: Case) -> bool:
         self._attempts[case.number] += 1
@@ -140,13 +145,21 @@ class Sweeping:
             self._engine.submit(work)
 
     def _keep(self, case: Case, outcome: Outcome, error: MemoryMarkError | None) -> None:
-        """Writes what came of a case into the history, before anybody hears of it."""
+        """Notes what came of a case; it counts once it is written."""
         job = _job(case, outcome, error)
         event = "result" if error is None else "error"
         data: dict[str, Any] = {} if error is None else {"state": "failed", **kept(error, "command_line")}
-        self._store.add(job, [JobEvent(1, event, data, outcome.finished_at)])
-        self._found[case.number] = _told(case, job, is_new=True)
-        self._report(self._found[case.number])
+        self._unwritten[case.number] = job, [JobEvent(1, event, data, outcome.finished_at)]
+
+    def _write(self) -> None:
+        """Writes all that has come since the last time, at once, before anybody hears of it."""
+        new, self._unwritten = self._unwritten, {}
+        if not new:
+            return
+        self._store.add_all(new.values())
+        for number, (job, _) in new.items():
+            self._found[number] = _told(self._cases[number], job, is_new=True)
+            self._report(self._found[number])
 
     def _report(self, latest: GridCase | None) -> None:
         found = self._found.values()
