@@ -29,7 +29,7 @@ from memorymark.sweep.running import Progress, Sweeping
 PARTS = ("workers", "ray", "traces", "kills")
 SHARED = "model: bert\nsmall: true\nseq_len: 64\ngpu: [a10, l4, l40s, rtx3090]\n"
 MARGINS, TOGETHER = 15, 5
-FULL = "model: [bert, gpt2, vit]\ngpu: [a10, l4, l40s, rtx3090]\n"
+FULL = "model: [bert, gpt2, vit-base]\ngpu: [a10, l4, l40s, rtx3090]\n"
 KILLS = 10
 CORES = 1000
 
@@ -234,11 +234,11 @@ def estimate(small: list[Any], full: list[Any], ray_seconds: float, own_seconds:
     rate = 60e3 / (float(full[4]) + float(full[5]))
     return (
         f"Over Ray, the process that runs the sweep spends {1e3 * ray_seconds:.1f} ms a case on Ray and "
-        f"{1e3 * own_seconds:.1f} ms on the history and the table: it keeps up with {60 / own:,.0f} cases a minute, which "
-        f"is {cores[0]:,} cores with the small training and {cores[1]:,} with the full models. {CORES:,} cores could answer "
-        f"{CORES * rate:,.0f} of the latter a minute and would answer {min(CORES * rate, 60 / own):,.0f}. On one machine, "
-        f"the process also runs the searches, {small[4]} ms a case, so that it keeps up with "
-        f"{(float(small[4]) + float(small[5])) / float(small[4]):,.0f} workers."
+        f"{1e3 * own_seconds:.1f} ms on the history and the table: it keeps up with {60 / own:,.0f} cases a minute. "
+        f"That is {cores[0]:,} cores with the small training and {cores[1]:,} with the full models, of which "
+        f"{CORES:,} cores could answer {CORES * rate:,.0f} a minute and would answer "
+        f"{min(CORES * rate, 60 / own):,.0f}. On one machine, it also runs the searches, {small[4]} ms a case, "
+        f"so that it keeps up with {(float(small[4]) + float(small[5])) / float(small[4]):,.0f} workers."
     )
 
 
