@@ -37,16 +37,25 @@ def answer(
     on_event: OnEvent = ignore,
     workers: Workers | None = None,
     workload: Workload | None = None,
+    keep_traces: bool | None = None,
+    suggests: bool = True,
 ) -> Result:
-    """Answers a whole ``Question``, as HTTP callers send it; ``workload`` is the caller's, if it lives here."""
+    """Answers a whole ``Question``, as HTTP callers send it; ``workload`` is the caller's, if it lives here.
+
+    Set ``keep_traces`` for ``workers`` that serve only their own user. Without ``suggests``, nothing is searched that
+    would fit instead of what does not.
+    """
     kept = KeptWorkers(workers)
     # Advice manages its own workers, since it compiles in a fresh one.
-    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=workers is None)
+    keeps = workers is None if keep_traces is None else keep_traces
+    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=keeps)
     try:
         return _answer(question, site, on_event)
     except LaunchLimitError:
         raise
     except DoesNotFitError as error:
+        if not suggests:
+            raise
         found = suggest(question, error, replace(site, workers=kept), on_event)
         if found is None:
             raise

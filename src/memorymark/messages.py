@@ -1,10 +1,11 @@
-"""Messages that name options the way each reader writes them: on the command line, in Python or over HTTP.
+"""Messages that name options the way each reader writes them: on the command line, in Python, over HTTP, in a file.
 
 ``Message("{margin} must be below 1, not {given:g}.", given=1.5)`` says ``--margin`` on the command line, ``margin=`` in
-Python and ``margin`` over HTTP. A placeholder without a value of that name is an option; ``{gpu:{wanted}}`` is an
-option with a value, ``{compile:True}`` a flag that is set. ``{serve.allow_code}`` is an option of ``memorymark serve``,
-written the same for everybody; ``{list.models}`` says where all models are listed. A value may be an ``OptionName``,
-for templates that serve several options, or another message; ``{reason:clause}`` drops that message's full stop.
+Python and ``margin`` over HTTP and in a sweep's file. A placeholder without a value of that name is an option;
+``{gpu:{wanted}}`` is an option with a value, ``{compile:True}`` a flag that is set. ``{serve.allow_code}`` is an option
+of ``memorymark serve``, written the same for everybody; ``{list.models}`` says where all models are listed. A value may
+be an ``OptionName``, for templates that serve several options, or another message; ``{reason:clause}`` drops that
+message's full stop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, Literal
 
-Dialect = Literal["command_line", "python", "http"]
+Dialect = Literal["command_line", "python", "http", "file"]
 
 # Options whose names differ between dialects; the model is positional in commands and calls.
 OTHER_NAMES: dict[Dialect, dict[str, str]] = {
@@ -94,8 +95,8 @@ def as_flag(name: str) -> str:
 def option_in(name: str, dialect: Dialect, value: str = "") -> str:
     """Returns an option, and its value if given, as a reader writes it: ``--gpu a10``, ``gpu="a10"``, ``gpu a10``."""
     is_flag = value in ("True", "False")
-    if dialect == "http":
-        called = OTHER_NAMES["http"].get(name, name)
+    if dialect in ("http", "file"):
+        called = OTHER_NAMES.get(dialect, {}).get(name, name)
         return f"{called} {value.lower() if is_flag else value}".rstrip()
     if dialect == "command_line":
         called = OTHER_NAMES["command_line"].get(name) or as_flag(name)

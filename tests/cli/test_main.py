@@ -51,6 +51,10 @@ INTERFACE = {
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
+    "sweep": [
+        "FILE", "--model", *REQUEST_OPTIONS, *MONEY_OPTIONS, "--address", "--engine", "--fresh", "--margin",
+        "--max-batch", "--measure", "--output", "-o", "--workers",
+    ],
     "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
     "fleet": [
         "--csv", "--html", "--jobstats", "--json", "--metrics", "--price-per-hour", "--prometheus", "--quiet",
@@ -63,9 +67,9 @@ INTERFACE = {
     "compare": ["JOBS", "--database", "--json"],
     "report": ["JOB", "--database", "--json", "--output", "-o"],
     "serve": [
-        "--allow-code", "--database", "--host", "--job-seconds", "--open", "--open-to-all", "--origin", "--port",
-        "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q", "--token",
-        "--worker-memory-gib",
+        "--address", "--allow-code", "--database", "--engine", "--host", "--job-seconds", "--open", "--open-to-all",
+        "--origin", "--port", "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q",
+        "--token", "--worker-memory-gib",
     ],
 }  # fmt: skip
 
@@ -93,14 +97,14 @@ def test_help_names_every_option(path):
     assert all(name in result.stdout for name in INTERFACE[path])
 
 
-@pytest.mark.parametrize("command", ["", "analyze", "fleet", "serve"])
+@pytest.mark.parametrize("command", ["", "analyze", "fleet", "sweep", "serve"])
 def test_help_imports_no_torch(command):
     result = run_apart(*command.split(), "--help", command=("-X", "importtime", "-m", "memorymark"))
 
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert result.returncode == 0
     assert "memorymark" in imported
-    assert imported.isdisjoint({"torch", "transformers", "numpy"})
+    assert imported.isdisjoint({"torch", "transformers", "numpy", "ray", "yaml"})
 
 
 @pytest.mark.parametrize("arguments", [(), ("validate",)])

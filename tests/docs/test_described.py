@@ -22,6 +22,7 @@ COMMANDS = [
     ("predict",),
     ("watch",),
     ("fleet",),
+    ("sweep",),
     ("validate", "backward"),
     ("validate", "compile"),
     ("validate", "prediction"),

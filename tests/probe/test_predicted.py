@@ -15,7 +15,7 @@ from memorymark.catalog import all_gpus, find_gpu
 from memorymark.errors import CannotPredictError
 from memorymark.largest_batch import find_maximum
 from memorymark.models.workloads import workload_of
-from memorymark.prediction.tracing import fake_step
+from memorymark.prediction.tracing import sharing
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.units import GIB, MIB, format_bytes
@@ -255,7 +255,7 @@ def test_what_the_free_memory_would_hold_in_one_piece_says_what_was_asked_for():
 def test_two_of_the_batches_of_a_step_stand_for_all(monkeypatch):
     recipe, workload = mm.Recipe(accumulation_steps=4), workload_of(mm.Request(model="bert", small=True))
     probe = probe_of(workload, recipe, cap_bytes=CAP_BYTES)
-    monkeypatch.setattr(fake_step, "TRACED_ACCUMULATION_STEPS", 4)
+    monkeypatch.setattr(sharing, "TRACED_ACCUMULATION_STEPS", 4)
     all_four, counted_once = trace_training(workload, recipe, A10.capability), mm.Recipe(accumulation_steps=2)
     traced_probe = PredictedProbe(all_four, counted_once, A10, memory_cap_bytes=CAP_BYTES)
     found, expected = probe.measure(8), traced_probe.measure(8)

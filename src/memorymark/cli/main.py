@@ -27,11 +27,13 @@ from memorymark.cli.profiles import profiles
 from memorymark.cli.report import report
 from memorymark.cli.serve import serve
 from memorymark.cli.suggested import suggested_commands
+from memorymark.cli.sweep import sweep
 from memorymark.cli.validate import app as validate_app
 from memorymark.cli.watch import SETTINGS as WATCH_SETTINGS
 from memorymark.cli.watch import watch
 from memorymark.errors import MemoryMarkError
 from memorymark.render.plain import clean, one_line
+from memorymark.sweep.mistakes import SweepRefusedError
 from memorymark.version import __version__
 
 # The error for a command line that cannot be parsed; its module depends on the version of typer.
@@ -45,7 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help takes half the time and does not truncate option names
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, advise, measure, predict):
+for command in (analyze, advise, measure, predict, sweep):
     app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")
@@ -102,7 +104,12 @@ def _report(error: MemoryMarkError, *, as_json: bool) -> None:
         trials = [trial.to_dict() for trial in error.trials]
         typer.echo(json.dumps({"status": "error", "kind": "error", **told, "trials": trials}, indent=2))
         return
-    typer.secho(one_line(f"Error: {document['error']}"), err=True, fg=None if os.environ.get("NO_COLOR") else "red")
+    said = [document["error"]]
+    if isinstance(error, SweepRefusedError):
+        said = [error.headline, *(f"  {line}" for line in error.lines)]
+    colour = None if os.environ.get("NO_COLOR") else "red"
+    for line, before in zip(said, ("Error: ", *[""] * len(said)), strict=False):
+        typer.secho(f"{before}{' ' * (len(line) - len(line.lstrip()))}{one_line(line).strip()}", err=True, fg=colour)
     commands = suggested_commands(typer.main.get_command(app), sys.argv[1:], error.suggestions or ())
     if commands:
         typer.echo(clean(commands), err=True)

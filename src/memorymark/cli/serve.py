@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -54,6 +54,12 @@ def serve(
     replay_speed: Annotated[
         float, typer.Option("--replay-speed", help="How many times as fast as it happened to play the recording.")
     ] = 1.0,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="Where workers run: here, or on a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option("--address", help="The Ray cluster's address; defaults to the one of this node.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log problems only.")] = False,
 ) -> None:
     """Serve the dashboard and the HTTP interface from this machine, until Ctrl-C.
@@ -81,6 +87,8 @@ def serve(
         job_seconds=job_seconds,
         replay=replay,
         replay_speed=replay_speed,
+        engine=engine,
+        address=address,
         **chosen,
     )
     log_to_stderr(logging.WARNING if quiet else logging.INFO)

@@ -100,13 +100,18 @@ class Store:
 
     def add(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a new job."""
+        self.add_all([(job, happened)])
+
+    def add_all(self, new: Iterable[tuple[Job, Sequence[JobEvent]]]) -> None:
+        """Writes new jobs with their events, all or none."""
         with self._database.writing() as connection:
-            question, pasted = put_away(job.asked)
-            changes, also_pasted = _changing(job)
-            _add_configs(connection, {**pasted, **also_pasted})
-            row = {**_staying(job), "question": question, "headline": None, "result": None, **changes}
-            connection.execute(insert(jobs).values(row))
-            _add_events(connection, job.id, happened)
+            for job, happened in new:
+                question, pasted = put_away(job.asked)
+                changes, also_pasted = _changing(job)
+                _add_configs(connection, {**pasted, **also_pasted})
+                row = {**_staying(job), "question": question, "headline": None, "result": None, **changes}
+                connection.execute(insert(jobs).values(row))
+                _add_events(connection, job.id, happened)
 
     def save(self, job: Job, happened: Sequence[JobEvent] = ()) -> None:
         """Writes a job's changes and new events; idempotent."""
@@ -193,6 +198,14 @@ class Store:
         with self._database.reading() as connection:
             job = _job(connection, (jobs.c.key == key) & (jobs.c.state == "done") & jobs.c.reusable)
         return job if job is not None and job.result is not None else None  # a result may be damaged
+
+    def concluded(self, key: str) -> Job | None:
+        """Returns the latest job that settled a question: with an answer, or with a failure that would repeat."""
+        repeats = (jobs.c.state == "failed") & jobs.c.error_kind.in_(("does_not_fit", "cannot_predict"))
+        answered = (jobs.c.state == "done") & jobs.c.reusable
+        with self._database.reading() as connection:
+            job = _job(connection, (jobs.c.key == key) & (answered | repeats))
+        return job if job is not None and (job.result is not None or job.error is not None) else None
 
     def unfinished(self) -> Iterator[Job]:
         """Yields jobs that a server left queued or running, in order of arrival, read one by one."""

@@ -123,8 +123,8 @@ class OwnTraining:
 
     def traced(self, gpu: GpuEntry) -> TracedStep:
         """Returns the step as this GPU runs it."""
-        from memorymark.prediction.tracing.cuda_choices import generation
         from memorymark.prediction.tracing.fake_step import trace_training
+        from memorymark.prediction.tracing.sharing import generation
 
         key = generation(gpu.capability)
         if key not in self._traced:

@@ -83,7 +83,7 @@ def _row(which: tuple[str, ...], trial: Trial) -> dict[str, Any]:
 
 
 def cell(value: Any) -> Any:
-    """Returns a value as a cell that no spreadsheet takes for a formula."""
+    """Returns a value as a cell that no spreadsheet reads as a formula."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from memorymark.render.html_views import title_of, view_of
 from memorymark.render.plain import clean
+from memorymark.results.grid import Grid
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
 from memorymark.templating import templates_of
@@ -17,7 +18,7 @@ from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 from memorymark.version import __version__
 
 
-def page(result: Result | Trial) -> str:
+def page(result: Result | Trial | Grid) -> str:
     """Renders a result as a self-contained HTML document."""
     kind, view = view_of(result)
     return render_page(kind, view, title_of(result))

@@ -61,11 +61,12 @@ class Area:
 
 @dataclass(frozen=True)
 class Frame:
-    """A chart's title, area and labels below."""
+    """A chart's title, area and labels below; ``across`` says what these are."""
 
     title: str
     area: Area
     below: list[Label]
+    across: str = "batch size"
 
 
 @dataclass(frozen=True)

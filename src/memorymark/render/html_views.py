@@ -9,6 +9,7 @@ from typing import Any
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.comparison_words import about_contest, comparison_heading, comparison_notes
 from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
+from memorymark.render.grid import grid_view
 from memorymark.render.html_charts import memory_chart, throughput_chart
 from memorymark.render.rates import rate, rate_interval, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
@@ -33,6 +34,7 @@ from memorymark.results.analysis import Analysis
 from memorymark.results.code import Code
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.family import Family
+from memorymark.results.grid import Grid
 from memorymark.results.lengths import Length, Sweep
 from memorymark.results.option import TrainingOption
 from memorymark.results.result import Result
@@ -42,11 +44,13 @@ from memorymark.results.trial import Breakdown, Trial
 View = dict[str, Any]
 
 
-def view_of(result: Result | Trial) -> tuple[str, View]:
+def view_of(result: Result | Trial | Grid) -> tuple[str, View]:
     """Returns the name of a result's template, and its data."""
     match result:
         case Trial():
             return "trial", _trial(result)
+        case Grid():
+            return "grid", grid_view(result)
         case Sweep():
             return "lengths", _lengths(result)
         case Comparison():
@@ -57,10 +61,12 @@ def view_of(result: Result | Trial) -> tuple[str, View]:
             return "analysis", _analysis(result)
 
 
-def title_of(result: Result | Trial) -> str:
+def title_of(result: Result | Trial | Grid) -> str:
     """Describes a result in a few words."""
     if isinstance(result, Trial):
         return f"batch {result.batch_size}, {result.source}"
+    if isinstance(result, Grid):
+        return f"sweep of {len(result.cases)} cases"
     info = result.plan.info if isinstance(result, Sweep) else result.info
     return f"{result.request.entry.name}, {described(result.request, info)}"
 

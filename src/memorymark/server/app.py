@@ -17,6 +17,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from memorymark.checks.text import require_text, too_deep
 from memorymark.question.configs import LARGEST_CONFIG_BYTES
 from memorymark.server import schemas
+from memorymark.server.accelerators import NO_GPU, Accelerators
 from memorymark.server.answers import explain_errors, invalid, no_object
 from memorymark.server.compression import compress
 from memorymark.server.event_stream import EventStreams
@@ -40,16 +41,16 @@ LARGEST_BODY_BYTES = LARGEST_CONFIG_BYTES + 64 * KIB
 DASHBOARD = Path(__file__).parent / "dashboard"
 
 
-def create_app(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> OpenAPI:
-    """Makes the Flask app of the service; ``device_kind`` is what torch can use on this machine."""
+def create_app(jobs: Jobs, settings: Settings, has: Accelerators = NO_GPU) -> OpenAPI:
+    """Makes the Flask app of the service; ``has`` says what its workers can use."""
     streams = EventStreams(jobs, settings)
-    return _create(jobs, settings, HealthReport(jobs, device_kind), Metrics(jobs, streams), streams)
+    return _create(jobs, settings, HealthReport(jobs, has), Metrics(jobs, streams), streams)
 
 
-def create_front(jobs: Jobs, settings: Settings, device_kind: str = "cpu") -> Front:
+def create_front(jobs: Jobs, settings: Settings, has: Accelerators = NO_GPU) -> Front:
     """Makes the service for a server with an event loop, in which waiting callers hold no threads."""
     streams = EventStreams(jobs, settings)
-    health, metrics = HealthReport(jobs, device_kind), Metrics(jobs, streams)
+    health, metrics = HealthReport(jobs, has), Metrics(jobs, streams)
     app = _create(jobs, settings, health, metrics, streams)
     return Front(app, jobs, quick=QuickHealth(health, settings, metrics), largest_body_bytes=LARGEST_BODY_BYTES)
 

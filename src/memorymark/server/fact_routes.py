@@ -9,30 +9,23 @@ from flask import Response, jsonify
 from flask_openapi3.openapi import OpenAPI
 
 from memorymark.catalog.listings import gpu_catalog, model_catalog
-from memorymark.devices import nvml
 from memorymark.devices.machine import gpus_here
 from memorymark.question.flat import OPTIONS
 from memorymark.server import schemas
+from memorymark.server.accelerators import Accelerators
 from memorymark.server.jobs import Jobs
 from memorymark.server.metrics import Metrics
 from memorymark.server.routes import FACTS, GUARDED, answers
-from memorymark.units import gib, iso_time
+from memorymark.units import iso_time
 from memorymark.version import __version__
 
 
 class HealthReport:
-    """Reports the service's health without using the database or waiting; ``device_kind`` is what torch can use."""
+    """Reports the service's health without using the database or waiting; ``has`` says what its workers can use."""
 
-    def __init__(self, jobs: Jobs, device_kind: str) -> None:
-        self._jobs = jobs
-        gpus = nvml.gpus() if device_kind == "cuda" else []
-        self._facts = {
-            "version": __version__,
-            "gpu_available": device_kind != "cpu",
-            "gpu_name": gpus[0].name if gpus else None,
-            "gpu_memory_total_gb": gib(gpus[0].total_bytes) if gpus else None,
-            "device": device_kind,
-        }
+    def __init__(self, jobs: Jobs, has: Accelerators) -> None:
+        self._jobs, self.has = jobs, has
+        self._facts = {"version": __version__, **has.facts()}
 
     def document(self) -> dict[str, Any]:
         """Returns the answer to GET /health."""
@@ -70,7 +63,7 @@ def add_fact_routes(app: OpenAPI, health_report: HealthReport, metrics: Metrics)
     @app.get("/gpus", tags=[FACTS], responses=answers(ok=schemas.GpusAnswer), summary="The GPUs", **GUARDED)
     def gpus() -> Response:
         """Lists the GPUs known by name with their memory and prices, and says which are in the server."""
-        return jsonify(gpu_catalog(gpus_here()).to_dict())
+        return jsonify(gpu_catalog(health_report.has.ids | gpus_here()).to_dict())
 
     @app.get("/options", tags=[FACTS], responses=answers(ok=schemas.OptionsAnswer), summary="The options", **GUARDED)
     def options() -> Response:

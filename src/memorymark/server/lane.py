@@ -43,12 +43,13 @@ class Line(Protocol):
 class Lane(threading.Thread):
     """Takes jobs from the queue and answers them, until there are no more.
 
-    ``device`` is the local device that the lane measures on; a lane without one predicts.
+    ``device`` is the device that the lane measures on, as questions name it; a lane without one predicts. ``called``
+    is what the device is called where the workers run, if that is another machine.
     """
 
-    def __init__(self, name: str, workers: WarmWorkers, device: str | None = None) -> None:
+    def __init__(self, name: str, workers: WarmWorkers, device: str | None = None, called: str | None = None) -> None:
         super().__init__(name=name, daemon=True)
-        self.workers, self.device = workers, device
+        self.workers, self.device, self._called = workers, device, called
         self.running: LiveJob | None = None
         self.line: Line
 
@@ -117,7 +118,10 @@ class Lane(threading.Thread):
         request = question.request
         if self.device is None:
             return question
-        return replace(question, request=replace(request, target=on_device(request.target, self.device)))
+        target = on_device(request.target, self.device)
+        if self._called is not None:
+            target = replace(target, device=self._called)
+        return replace(question, request=replace(request, target=target))
 
     def _failure(self, error: MemoryMarkError, lease: Lease, job: LiveJob) -> dict[str, Any]:
         if lease.stopped == CANCELLED:

@@ -21,7 +21,7 @@ from memorymark.server.live_job import LiveJob, Place
 from memorymark.server.settings import Settings
 from memorymark.server.warm_workers import LOOK_UP_SECONDS, Lease, WarmWorkers
 from memorymark.suggestions import Proposal
-from memorymark.worker.supervisor import WorkerProcess
+from memorymark.worker.supervisor import AnyWorker
 
 
 class ReplayedJobs(Jobs):
@@ -91,7 +91,7 @@ class _NoWorkers(WarmWorkers):
     def __init__(self) -> None:
         super().__init__(reuse=False)
 
-    def prepare(self) -> Future[WorkerProcess]:
+    def prepare(self) -> Future[AnyWorker]:
         """Starts nothing: no job of this lane takes a worker."""
         return Future()
 

@@ -184,6 +184,21 @@ class WorkerView(DescribedModel):
     """The job it works on; null if there is none."""
 
 
+class GpuView(DescribedModel):
+    """A GPU that jobs can be measured on."""
+
+    device: str
+    """The device that a question names to be measured on it."""
+    name: str
+    """Its name, as the driver gives it."""
+    gpu: str | None
+    """Its id in the catalog; null if it is not in it."""
+    host: str | None
+    """The node of the cluster that has it; null for a GPU of the server."""
+    memory_total_gb: float | None
+    """Its memory in GiB; null if unknown."""
+
+
 class Health(DescribedModel):
     """The health of the service."""
 
@@ -203,6 +218,8 @@ class Health(DescribedModel):
     """Its memory in GiB; null if there is none."""
     device: Literal["cuda", "mps", "cpu"]
     """What torch can use."""
+    gpus: list[GpuView]
+    """All GPUs of the server, or of the cluster that its workers run on."""
     recording: Annotated[RecordingFacts, AsDocument] | None
     """What the service plays if all it answers was recorded; null if it works itself."""
     timestamp: str

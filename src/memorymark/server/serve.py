@@ -18,7 +18,9 @@ from memorymark.errors import UsageError
 from memorymark.history import Store
 from memorymark.history.recording import Recording, read_recording
 from memorymark.messages import Message
+from memorymark.server.accelerators import NO_GPU, Accelerators
 from memorymark.server.app import create_front
+from memorymark.server.cluster_lanes import Cluster, cluster_lanes
 from memorymark.server.http_server import BACKLOG, HttpServer
 from memorymark.server.jobs import Jobs
 from memorymark.server.lane import Lane
@@ -49,8 +51,8 @@ def running(settings: Settings) -> Iterator[Service]:
     """Runs the service inside the ``with``."""
     recording = read_recording(settings.replay) if settings.replay is not None else None
     with _history(settings) as store, closing(_bind(settings)) as listening:
-        jobs, kind = _working_jobs(store, settings) if recording is None else _replayed_jobs(store, settings, recording)
-        front = create_front(jobs, settings, kind)
+        jobs, has = _working_jobs(store, settings) if recording is None else _replayed_jobs(store, settings, recording)
+        front = create_front(jobs, settings, has)
         try:
             jobs.start()
             service = Service(jobs, HttpServer(front, listening))
@@ -76,24 +78,31 @@ def _history(settings: Settings) -> Iterator[Store]:
         yield store
 
 
-def _working_jobs(store: Store, settings: Settings) -> tuple[Jobs, str]:
-    """Starts a first worker; returns the queue with its lanes, and what torch can use on this machine."""
-    first = WarmWorkers(reuse=True, confinement=settings.confinement())
+def _working_jobs(store: Store, settings: Settings) -> tuple[Jobs, Accelerators]:
+    """Starts a first worker; returns the queue with its lanes, and what its workers can use."""
+    cluster = Cluster.at(settings.address) if settings.engine == "ray" else None
+    first = WarmWorkers(
+        reuse=True, confinement=settings.confinement(), new=cluster.on_cpu if cluster is not None else None
+    )
     first.prepare().result()
     _tell_confinement(settings, first.loaded)
-    kind = first.loaded["device_kind"]
+    if cluster is not None:
+        has, lanes = Accelerators.of_cluster(cluster.gpus), cluster_lanes(settings, first, cluster)
+    else:
+        has = Accelerators.of_this_machine(first.loaded["device_kind"])
+        lanes = _lanes(settings, first, has.kind)
     jobs = Jobs(
         store,
-        list(_lanes(settings, first, kind)),
+        list(lanes),
         queue_size=settings.queue_size,
         max_seconds=settings.job_seconds,
         allow_code=settings.allow_code,
     )
-    return jobs, kind
+    return jobs, has
 
 
-def _replayed_jobs(store: Store, settings: Settings, recording: Recording) -> tuple[Jobs, str]:
-    return ReplayedJobs(store, recording, settings), "cpu"
+def _replayed_jobs(store: Store, settings: Settings, recording: Recording) -> tuple[Jobs, Accelerators]:
+    return ReplayedJobs(store, recording, settings), NO_GPU
 
 
 def serve(settings: Settings, on_ready: Callable[[Service], None]) -> None:

@@ -8,6 +8,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memorymark.client import DEFAULT_PORT, can_be_sent
 from memorymark.devices.machine import host_memory_bytes
@@ -33,7 +34,8 @@ class Settings:
     call the service from a browser. With ``allow_code``, callers may name local files and functions, and models that
     come with code, so that every caller can run any code. ``worker_memory_gib`` limits the host memory of one worker;
     it defaults to a share of the host's. ``replay`` is a recording to play instead of answering, ``replay_speed`` times
-    as fast as it happened.
+    as fast as it happened. ``engine`` is where workers run: on this machine, or on the nodes of the Ray cluster at
+    ``address``.
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +54,8 @@ class Settings:
     heartbeat_seconds: float = 15.0
     replay: Path | None = None
     replay_speed: float = 1.0
+    engine: Literal["local", "ray"] = "local"
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if not self.is_local and self.token is None and not self.open_to_all:
@@ -122,6 +126,13 @@ class Settings:
             )
 
     def _check_replay(self) -> None:
+        if self.address is not None and self.engine == "local":
+            raise UsageError(
+                Message("{serve.address} is that of a Ray cluster; add {serve.engine} ray, or drop it."),
+                code="not_applicable",
+                field="address",
+                given=self.address,
+            )
         if self.replay is not None and self.database:
             raise UsageError(
                 Message(

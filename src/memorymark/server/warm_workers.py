@@ -10,7 +10,7 @@ from typing import Any
 
 from memorymark.errors import StoppedError
 from memorymark.worker.confinement import Confinement
-from memorymark.worker.supervisor import WorkerProcess
+from memorymark.worker.supervisor import AnyWorker, WorkerProcess
 
 LOAD_SECONDS = 300.0
 LOOK_UP_SECONDS = 0.1
@@ -26,20 +26,28 @@ class WarmWorkers:
     """Keeps one worker ready for the next job, for one user at a time.
 
     With ``reuse``, a worker that is given back is used again, as for predictions, which hold no device. Without it,
-    the worker ends, which frees the device's memory, while the next one is already starting.
+    the worker ends, which frees the device's memory, while the next one is already starting. ``new`` starts a worker
+    elsewhere than in this machine.
     """
 
-    def __init__(self, *, reuse: bool, uses: int = USES, confinement: Confinement | None = None) -> None:
-        self._reuse, self._uses, self._confinement = reuse, uses, confinement
+    def __init__(
+        self,
+        *,
+        reuse: bool,
+        uses: int = USES,
+        confinement: Confinement | None = None,
+        new: Callable[[Confinement | None], AnyWorker] | None = None,
+    ) -> None:
+        self._reuse, self._uses, self._confinement, self._make = reuse, uses, confinement, new
         self._lock = threading.Lock()
-        self._ready: Future[WorkerProcess] | None = None
-        self._loading: WorkerProcess | None = None
+        self._ready: Future[AnyWorker] | None = None
+        self._loading: AnyWorker | None = None
         self._loads: list[threading.Thread] = []
         self._used = 0
         self._stopped = threading.Event()
         self.loaded: dict[str, Any] = {}
 
-    def prepare(self) -> Future[WorkerProcess]:
+    def prepare(self) -> Future[AnyWorker]:
         """Starts a worker, if none is ready or starting, and returns at once."""
         with self._lock:
             if self.is_stopped:
@@ -51,7 +59,7 @@ class WarmWorkers:
                 self._loads[-1].start()
             return self._ready
 
-    def take(self, is_stopped: Callable[[], bool] = lambda: False) -> WorkerProcess:
+    def take(self, is_stopped: Callable[[], bool] = lambda: False) -> AnyWorker:
         """Waits for a ready worker and returns it; ``is_stopped`` ends the wait."""
         while True:
             ready = self.prepare()
@@ -74,7 +82,7 @@ class WarmWorkers:
                 return worker
             worker.kill()  # it died or hung while it waited, so start a new one
 
-    def give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: AnyWorker) -> None:
         """Keeps the worker for the next time, or ends it."""
         with self._lock:
             is_fit = self._reuse and self._used < self._uses and worker.is_fit
@@ -115,9 +123,9 @@ class WarmWorkers:
     def pid(self) -> int | None:
         """The process id of the ready worker, or ``None``."""
         ready = self._ready
-        return ready.result().process.pid if ready is not None and self.state == "ready" else None
+        return ready.result().pid if ready is not None and self.state == "ready" else None
 
-    def _load(self, ready: Future[WorkerProcess]) -> None:
+    def _load(self, ready: Future[AnyWorker]) -> None:
         self._start(ready)
         if ready.done() and ready.exception() is not None and not self._stopped.wait(RETRY_SECONDS):
             with self._lock:
@@ -128,10 +136,13 @@ class WarmWorkers:
                 with suppress(StoppedError):
                     self.prepare()
 
-    def _start(self, ready: Future[WorkerProcess]) -> None:
-        worker: WorkerProcess | None = None
+    def _new(self) -> AnyWorker:
+        return WorkerProcess(self._confinement) if self._make is None else self._make(self._confinement)
+
+    def _start(self, ready: Future[AnyWorker]) -> None:
+        worker: AnyWorker | None = None
         try:
-            worker = WorkerProcess(self._confinement)
+            worker = self._new()
             with self._lock:
                 self._loading = worker
                 if self.is_stopped or self._ready is not ready:
@@ -160,7 +171,7 @@ class Lease:
     def __init__(self) -> None:
         self._workers: WarmWorkers | None = None
         self._lock = threading.Lock()
-        self._in_use: list[WorkerProcess] = []
+        self._in_use: list[AnyWorker] = []
         self.stopped: str | None = None
 
     def of(self, workers: WarmWorkers) -> Lease:
@@ -168,7 +179,7 @@ class Lease:
         self._workers = workers
         return self
 
-    def take(self) -> WorkerProcess:
+    def take(self) -> AnyWorker:
         """Takes a worker; raises if the job has been stopped."""
         if self.stopped is not None or self._workers is None:
             raise StoppedError("stopped before it began.")
@@ -179,7 +190,7 @@ class Lease:
                 worker.interrupt()
         return worker
 
-    def give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: AnyWorker) -> None:
         """Gives the worker back; ``stop`` no longer affects it."""
         with self._lock:
             self._in_use = [one for one in self._in_use if one is not worker]
@@ -198,4 +209,4 @@ class Lease:
     def pid(self) -> int | None:
         """The process id of the worker in use that was taken last, or ``None``."""
         in_use = self._in_use
-        return in_use[-1].process.pid if in_use else None
+        return in_use[-1].pid if in_use else None

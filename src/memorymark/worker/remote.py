@@ -15,7 +15,7 @@ from memorymark.question.request import Request
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.worker.fetching import fetched_config
-from memorymark.worker.supervisor import FreshWorkers, WorkerProcess, Workers
+from memorymark.worker.supervisor import AnyWorker, FreshWorkers, Workers
 
 DEFAULT_TIME_LIMIT_SECONDS = 600.0
 # After these errors a worker is gone, hangs, or still holds memory.
@@ -54,7 +54,7 @@ class RemoteProbe:
         self._request, self._time_limit_seconds = request, time_limit_seconds
         self._predict_without_gpu, self._keep_traces = predict_without_gpu, keep_traces
         self._workers = workers or FreshWorkers()
-        self._worker: WorkerProcess | None = None
+        self._worker: AnyWorker | None = None
         self.info: ProbeInfo
 
     def __enter__(self) -> RemoteProbe:

@@ -75,6 +75,11 @@ class WorkerProcess:
         """Whether the worker can reach neither the network nor the operator's files."""
         return self.confinement is not None and self.confinement.sealed
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
     def call(self, name: str, arguments: dict[str, Any], time_limit_seconds: float) -> dict[str, Any]:
         """Calls the worker and waits for its answer; raises the worker's errors here."""
         assert self.process.stdin is not None  # noqa: S101 - opened as a pipe above
@@ -178,13 +183,41 @@ def too_large(limit_bytes: int) -> TooLargeForWorkerError:
     )
 
 
-class Workers(Protocol):
-    """A source of worker processes, which takes them back after use."""
+class AnyWorker(Protocol):
+    """A worker, wherever its process runs."""
 
-    def take(self) -> WorkerProcess:
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it can reach neither the network nor its user's files."""
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it can take another call."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id on its machine; ``None`` if that is not known yet."""
+
+    def call(self, name: str, arguments: dict[str, Any], time_limit_seconds: float) -> dict[str, Any]:
+        """Calls it and waits for its answer; raises its errors here."""
+
+    def answers(self, time_limit_seconds: float) -> bool:
+        """Whether it answers."""
+
+    def interrupt(self) -> None:
+        """Ends it; a pending ``call`` raises."""
+
+    def kill(self) -> None:
+        """Ends it and waits until its device memory is free."""
+
+
+class Workers(Protocol):
+    """A source of workers, which takes them back after use."""
+
+    def take(self) -> AnyWorker:
         """Returns a worker that is not in use."""
 
-    def give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: AnyWorker) -> None:
         """Takes back a worker that answered every call; the caller kills one that failed instead."""
 
 
@@ -195,7 +228,7 @@ class FreshWorkers:
         """Starts a worker."""
         return WorkerProcess()
 
-    def give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: AnyWorker) -> None:
         """Ends it."""
         worker.kill()
 
@@ -205,9 +238,9 @@ class KeptWorkers:
 
     def __init__(self, workers: Workers | None = None) -> None:
         self._workers: Workers = workers or FreshWorkers()
-        self._kept: WorkerProcess | None = None
+        self._kept: AnyWorker | None = None
 
-    def take(self) -> WorkerProcess:
+    def take(self) -> AnyWorker:
         """Returns the worker used before, or a new one if that is dead."""
         if self._kept is not None and not self._kept.is_fit:
             self.close()
@@ -215,7 +248,7 @@ class KeptWorkers:
             self._kept = self._workers.take()
         return self._kept
 
-    def give_back(self, worker: WorkerProcess) -> None:
+    def give_back(self, worker: AnyWorker) -> None:
         """Keeps it."""
 
     def close(self) -> None:

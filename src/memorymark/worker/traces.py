@@ -11,6 +11,7 @@ from memorymark.catalog import GpuEntry
 from memorymark.devices.machine import foundation, versions
 from memorymark.prediction.tracing.garbage import no_full_collections
 from memorymark.prediction.tracing.kept_traces import KeptTraces
+from memorymark.prediction.tracing.sharing import as_traced, generation
 from memorymark.question.request import Request
 from memorymark.question.target import Target
 
@@ -36,7 +37,7 @@ class Traces:
     def of(self, asked: Request, gpu: GpuEntry) -> TracedStep:
         """Returns the step of a request as GPUs of this generation run it, traced once."""
         from memorymark.models.workloads import workload_of
-        from memorymark.prediction.tracing.fake_step import as_traced, trace_training
+        from memorymark.prediction.tracing.fake_step import trace_training
 
         found = self.find(asked, gpu)
         if found is not None:
@@ -83,8 +84,6 @@ class Traces:
     def key(self, asked: Request, gpu: GpuEntry) -> str:
         """Returns a key that requests with the same trace share: model, sample, recipe, GPU generation and code."""
         from memorymark.models.workloads import published_config
-        from memorymark.prediction.tracing.cuda_choices import generation
-        from memorymark.prediction.tracing.fake_step import as_traced
 
         version = self._code_version if asked.runs_code else 0
         traced = replace(asked, target=Target(), recipe=as_traced(asked.recipe))

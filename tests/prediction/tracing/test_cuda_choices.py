@@ -5,7 +5,8 @@ from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
 from memorymark.errors import UsageError
-from memorymark.prediction.tracing.cuda_choices import cuda_choices, generation
+from memorymark.prediction.tracing.cuda_choices import cuda_choices
+from memorymark.prediction.tracing.sharing import generation
 from support.operations import tracing, tracing_for
 
 HOPPER, AMPERE, TURING = (9, 0), (8, 6), (7, 5)

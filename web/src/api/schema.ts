@@ -514,6 +514,11 @@ export interface components {
              * @enum {string}
              */
             device: "cuda" | "mps" | "cpu";
+            /**
+             * Gpus
+             * @description All GPUs of the server, or of the cluster that its workers run on.
+             */
+            gpus: components["schemas"]["GpuView"][];
             /** @description What the service plays if all it answers was recorded; null if it works itself. */
             recording: components["schemas"]["RecordingFacts"] | null;
             /**
@@ -528,6 +533,37 @@ export interface components {
              * @description The workers.
              */
             workers: components["schemas"]["WorkerView"][];
+        };
+        /**
+         * GpuView
+         * @description A GPU that jobs can be measured on.
+         */
+        GpuView: {
+            /**
+             * Device
+             * @description The device that a question names to be measured on it.
+             */
+            device: string;
+            /**
+             * Name
+             * @description Its name, as the driver gives it.
+             */
+            name: string;
+            /**
+             * Gpu
+             * @description Its id in the catalog; null if it is not in it.
+             */
+            gpu: string | null;
+            /**
+             * Host
+             * @description The node of the cluster that has it; null for a GPU of the server.
+             */
+            host: string | null;
+            /**
+             * Memory Total Gb
+             * @description Its memory in GiB; null if unknown.
+             */
+            memory_total_gb: number | null;
         };
         /**
          * Machine

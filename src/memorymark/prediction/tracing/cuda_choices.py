@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from memorymark.errors import UsageError
 from memorymark.prediction.tracing import cuda_recurrent
+from memorymark.prediction.tracing.sharing import generation
 
 aten = torch.ops.aten
 _AUTOCAST_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
@@ -49,13 +50,6 @@ FULL_PRECISION_RESULT = (
 WIDEST_PRECISION = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 # ... and this not at all.
 REFUSED = "binary_cross_entropy"
-
-
-def generation(capability: tuple[int, int]) -> str:
-    """Returns the GPUs that share operators: ``before Ampere``, ``cuDNN attention`` or ``flash attention``."""
-    if capability < (8, 0):
-        return "before Ampere"
-    return "cuDNN attention" if capability[0] in (9, 10) else "flash attention"
 
 
 @contextmanager

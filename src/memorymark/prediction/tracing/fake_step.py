@@ -34,6 +34,7 @@ from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
 from memorymark.prediction.tracing.repeating import Repeating
 from memorymark.prediction.tracing.routing import Routing
+from memorymark.prediction.tracing.sharing import as_traced
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.prediction.tracing.values import Origin, initial_values, keep_values
 from memorymark.question.recipe import Recipe
@@ -50,8 +51,6 @@ TRACED_BATCH = 4
 # Can be split into 2, 3, 4, 6, 8 or 12 equal parts.
 EVEN_BATCH = 24
 CPU = torch.device("cpu")
-# How many batches of an accumulating step are traced: all later ones are like the second.
-TRACED_ACCUMULATION_STEPS = 2
 # Errors of fake tensors, and what they mean.
 ONLY_A_RUN = {
     "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
@@ -216,15 +215,6 @@ def cannot_predict_compiled(instead: str | Message, **about: Any) -> CannotPredi
         hint=Message("{instead}, or measure on a GPU", instead=as_message(instead)),
         **about,
     )
-
-
-def as_traced(recipe: Recipe) -> Recipe:
-    """Returns the recipe without what does not affect a trace.
-
-    That is TF32, the allocator, what the loop does with the outputs, and further accumulation steps.
-    """
-    steps = min(recipe.accumulation_steps, TRACED_ACCUMULATION_STEPS)
-    return replace(recipe, tf32=False, allocator="default", keep_outputs=False, accumulation_steps=steps)
 
 
 def _build(workload: Workload, recipe: Recipe) -> nn.Module:

@@ -1,0 +1,228 @@
+"""Runs a sweep: only what the history lacks, each case to its end once, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memorymark.catalog import find_gpu
+from memorymark.errors import MemoryMarkError, WorkerLostError
+from memorymark.history import Job, JobEvent, Store, new_job
+from memorymark.history.failures import error_of, kept
+from memorymark.question.question import Question
+from memorymark.results.analysis import Analysis
+from memorymark.results.grid import Grid, GridCase, answer_of
+from memorymark.sweep.cases import Case
+from memorymark.sweep.engines import Engine
+from memorymark.sweep.work import MOST_TOGETHER, Lost, Outcome, together
+
+# How often a case is begun before it counts as what kills its worker.
+MOST_ATTEMPTS = 3
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is; ``latest`` is the case that has just ended."""
+
+    total: int
+    done: int
+    reused: int
+    failed: int
+    retried: int
+    seconds: float
+    latest: GridCase | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the rest will take at the pace so far; ``None`` before there is one."""
+        new = self.done - self.reused
+        return self.seconds / new * (self.total - self.done) if new else None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def no_progress(_: Progress) -> None:
+    """Does nothing."""
+
+
+class Sweeping:
+    """One run of a sweep. What it has answered stays in the history, however it ends."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        engine: Engine,
+        store: Store,
+        *,
+        fresh: bool = False,
+        on_progress: OnProgress = no_progress,
+        together_at_most: int = MOST_TOGETHER,
+    ) -> None:
+        self._cases = {case.number: case for case in cases}
+        self._engine, self._store, self._fresh = engine, store, fresh
+        self._on_progress, self._most = on_progress, together_at_most
+        self._found: dict[int, GridCase] = {}
+        self._unwritten: dict[int, tuple[Job, list[JobEvent]]] = {}
+        self._attempts: Counter[int] = Counter()
+        self._retried = 0
+        self._start = time.perf_counter()
+
+    def run(self) -> Grid:
+        """Answers what is missing; ends all workers, also when it is interrupted."""
+        try:
+            self._engine.require(list(self._cases.values()))
+            missing = [case for case in self._cases.values() if self._fresh or not self._is_known(case)]
+            self._report(None)
+            for work in together(missing, self._most):
+                self._engine.submit(work)
+            while len(self._found) < len(self._cases):
+                for happened in self._engine.next(LOOK_SECONDS):
+                    self._ended(happened) if isinstance(happened, Outcome) else self._lost(happened)
+                self._write()
+        finally:
+            self._engine.close()
+        return self.grid
+
+    @property
+    def grid(self) -> Grid:
+        """What is known so far."""
+        cases = tuple(self._found[number] for number in sorted(self._found))
+        return Grid(cases, time.perf_counter() - self._start)
+
+    def _is_known(self, case: Case) -> bool:
+        """Looks for a case in the history."""
+        job = self._store.concluded(case.key)
+        if job is None:
+            return False
+        try:
+            self._found[case.number] = _told(case, job, is_new=False)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # damaged: worked out again
+            return False
+        return True
+
+    def _ended(self, outcome: Outcome) -> None:
+        if self._is_settled(outcome.number):  # two nodes had it, since one seemed to be lost
+            return
+        case = self._cases[outcome.number]
+        error = MemoryMarkError.from_dict(outcome.error) if outcome.error is not None else _elsewhere(case, outcome)
+        if isinstance(error, WorkerLostError) and error.field != "time_limit" and self._tries_again(case):
+            return
+        self._keep(case, outcome, error)
+
+    def _lost(self, lost: Lost) -> None:
+        """Gives back to the engine what a lost worker or node had left; only the first case may be to blame."""
+        left = [case for case in lost.cases if not self._is_settled(case.number)]
+        if not left:
+            return
+        suspect, *rest = left
+        if not self._tries_again(suspect):
+            now = time.time()
+            error = WorkerLostError(
+                f"{lost.why}; this case was begun {MOST_ATTEMPTS} times.",
+                hint="give its workers more memory, or look for the reason with `memorymark analyze`",
+            )
+            self._keep(suspect, Outcome(suspect.number, now, now, {}), error)
+        self._submit(rest)
+
+    def _is_settled(self, number: int) -> bool:
+        return number in self._found or number in self._unwritten
+
+    def _tries_again(self, case: Case) -> bool:
+        self._attempts[case.number] += 1
+        if self._attempts[case.number] >= MOST_ATTEMPTS:
+            return False
+        self._retried += 1
+        self._submit([case])
+        return True
+
+    def _submit(self, cases: Sequence[Case]) -> None:
+        for work in together(cases, self._most):
+            self._engine.submit(work)
+
+    def _keep(self, case: Case, outcome: Outcome, error: MemoryMarkError | None) -> None:
+        """Notes what came of a case; it counts once it is written."""
+        job = _job(case, outcome, error)
+        event = "result" if error is None else "error"
+        data: dict[str, Any] = {} if error is None else {"state": "failed", **kept(error, "command_line")}
+        self._unwritten[case.number] = job, [JobEvent(1, event, data, outcome.finished_at)]
+
+    def _write(self) -> None:
+        """Writes all that has come since the last time, at once, before anybody hears of it."""
+        new, self._unwritten = self._unwritten, {}
+        if not new:
+            return
+        self._store.add_all(new.values())
+        for number, (job, _) in new.items():
+            self._found[number] = _told(self._cases[number], job, is_new=True)
+            self._report(self._found[number])
+
+    def _report(self, latest: GridCase | None) -> None:
+        found = self._found.values()
+        self._on_progress(
+            Progress(
+                total=len(self._cases),
+                done=len(found),
+                reused=sum(not one.is_new for one in found),
+                failed=sum(one.has_failed for one in found),
+                retried=self._retried,
+                seconds=time.perf_counter() - self._start,
+                latest=latest,
+            )
+        )
+
+
+def _elsewhere(case: Case, outcome: Outcome) -> MemoryMarkError | None:
+    """Returns the error of a case that was measured on another GPU than it asks for, as a node with several may."""
+    ran_on = (outcome.result or {}).get("info", {}).get("gpu_id")
+    if case.place.gpu in (None, ran_on):
+        return None
+    return MemoryMarkError(f"this was to run on {case.place.gpu} and ran on {ran_on}; give that node one kind of GPU.")
+
+
+def _job(case: Case, outcome: Outcome, error: MemoryMarkError | None) -> Job:
+    """Returns the job of a case that ended."""
+    job = new_job(case.question, "cli")
+    return replace(
+        job,
+        key=case.key,
+        machine=outcome.machine or job.machine,
+        created_at=outcome.started_at,
+        started_at=outcome.started_at,
+        finished_at=outcome.finished_at,
+        state="done" if error is None else "failed",
+        result=outcome.result if error is None else None,
+        **({} if error is None else kept(error, "command_line")),
+    )
+
+
+def _told(case: Case, job: Job, *, is_new: bool) -> GridCase:
+    """Returns a case with its answer, or why it has none."""
+    about: dict[str, Any] = {"number": case.number, "options": case.options, "job": job.id, "is_new": is_new}
+    if job.result is not None:
+        return GridCase(**about, **answer_of(Analysis.from_dict(job.result)))
+    error = error_of(job)
+    return GridCase(
+        **about,
+        **_asked(case),
+        error=error.said_in("command_line") if error is not None else "",
+        error_code=error.code if error is not None else None,
+    )
+
+
+def _asked(case: Case) -> dict[str, Any]:
+    """Returns what is known of a case without an answer."""
+    question: Question = case.question
+    gpu = case.place.gpu or question.request.target.gpu
+    job = new_job(question, "cli")
+    return {
+        "model_name": question.request.entry.name,
+        "recipe": question.request.recipe.describe(),
+        "sample": job.sample_words or "",
+        "gpu": gpu,
+        "gpu_name": find_gpu(gpu).name if gpu else question.request.target.device,
+    }
