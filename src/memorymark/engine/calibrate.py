@@ -22,7 +22,7 @@ from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.messages import Message
 from memorymark.profiles.profile import VERSION, Profile, profile_of
 from memorymark.profiles.stored import install, not_writable, own_folder, write
-from memorymark.worker.supervisor import FreshWorkers, WorkerProcess, Workers
+from memorymark.worker.supervisor import AnyWorker, FreshWorkers, Workers
 
 # How long a run takes with the start of a worker; operations get what is left of it.
 SECONDS = 80.0
@@ -124,7 +124,7 @@ class _Run:
 
     def __init__(self, device: str, workers: Workers, until: float, on_event: OnEvent) -> None:
         self._device, self._workers, self._until, self._on_event = device, workers, until, on_event
-        self._worker: WorkerProcess | None = None
+        self._worker: AnyWorker | None = None
         self._lost = 0
 
     def begin(self) -> dict[str, str]:

@@ -85,7 +85,7 @@ def summary(grid: Grid) -> str:
 
 def print_grid(grid: Grid, console: Console | None = None) -> None:
     """Prints a table for each model and sample, the fastest case first, and what failed."""
-    from memorymark.render.terminal import make_table
+    from memorymark.render.tables import make_table
 
     console = console or CleanConsole()
     console.print(f"\n[bold]Sweep[/bold]  [dim]{summary(grid)}[/dim]")
