@@ -21,7 +21,7 @@ REQUEST_OPTIONS = [
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
-    "--packed", "--precision", "--quiet", "-q",
+    "--packed", "--precision", "--profile", "--quiet", "-q",
     "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
@@ -44,6 +44,8 @@ INTERFACE = {
     "validate compile": ["MODEL", *REQUEST_OPTIONS],
     "validate prediction": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b"))],
     "watch": ["ARGS", "SCRIPT", "--json", "--save", "-m"],
+    "calibrate": ["--device", "--json", "--output", "--quiet", "-o", "-q"],
+    "profiles": ["--json"],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],
