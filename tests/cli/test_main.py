@@ -21,7 +21,7 @@ REQUEST_OPTIONS = [
     "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
-    "--packed", "--precision", "--quiet", "-q",
+    "--packed", "--precision", "--profile", "--quiet", "-q",
     "--reference", "--revision", "--seq-len", "--small", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
@@ -60,6 +60,8 @@ INTERFACE = {
         "--csv", "--html", "--jobstats", "--json", "--metrics", "--price-per-hour", "--prometheus", "--quiet",
         "--since", "--slurm", "--top", "-q",
     ],
+    "calibrate": ["--device", "--json", "--output", "--quiet", "-o", "-q"],
+    "profiles": ["--json"],
     "models": ["--json"],
     "gpus": ["--json"],
     "doctor": ["--json"],

@@ -68,6 +68,6 @@ def made_with() -> str:
     steps, of_gpu = len(_errors("rules")), len(_errors("rules", of_gpu=True))
     return paragraph(
         f"{len(pairs)} pairs, {steps} steps, of which the GPU decides {of_gpu}: in those, the host takes less than",
-        f"half of the time. Of the profile's {document['operations']} operations {document['counted']} count. Made with",
-        f"`{document['command']}`, torch {made['torch']}, memorymark {made['memorymark']}.",
+        f"half of the time. Of the profile's {document['operations']} operations {document['counted']} count.",
+        f"Made with `{document['command']}`, torch {made['torch']}, memorymark {made['memorymark']}.",
     )
