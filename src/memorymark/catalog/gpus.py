@@ -45,8 +45,10 @@ class GpuEntry(Document):
 
     ``memory_bytes`` is the total that the driver reports, ``torch_memory_bytes`` what torch sees of it,
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
-    datasheet, without sparsity, in operations and bytes per second, except ``host_link_bytes_per_second``: what copies
-    from and to pinned memory of the host reach. ``prices`` are oldest first.
+    datasheet, without sparsity, in operations and bytes per second, of half precision with sums in fp32, except
+    ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. ``power_watts`` is the board's
+    limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that its memory corrects errors by default and keeps
+    what it needs for that beside the data. ``prices`` are oldest first.
     """
 
     id: str
@@ -60,6 +62,10 @@ class GpuEntry(Document):
     compute_capability: str
     """CUDA compute capability, such as ``8.6``."""
     multiprocessors: int = field(metadata=LEFT_OUT)
+    boost_clock_mhz: float = field(metadata=LEFT_OUT)
+    l2_cache_mib: float = field(metadata=LEFT_OUT)
+    power_watts: float | None = field(metadata=LEFT_OUT)
+    inline_ecc: bool = field(metadata=LEFT_OUT)
     fp32_flops: float = field(metadata=LEFT_OUT)
     tf32_flops: float = field(metadata=LEFT_OUT)
     half_flops: float = field(metadata=LEFT_OUT)
@@ -117,6 +123,10 @@ def all_gpus() -> tuple[GpuEntry, ...]:
             context_bytes=tuple(mib * MIB for mib in facts["context_mib"]),
             compute_capability=facts["compute_capability"],
             multiprocessors=facts["multiprocessors"],
+            boost_clock_mhz=facts["boost_clock_mhz"],
+            l2_cache_mib=facts["l2_cache_mib"],
+            power_watts=facts.get("power_watts"),
+            inline_ecc=facts.get("inline_ecc", False),
             fp32_flops=facts["fp32_tflops"] * TERA,
             tf32_flops=facts["tf32_tflops"] * TERA,
             half_flops=facts["half_tflops"] * TERA,

@@ -8,6 +8,8 @@ import torch
 
 from memorymark.catalog import GpuEntry
 
+# The instructions that an H200 issues for each byte of its memory's rate, in the unit of ``issued_flops``.
+ISSUED_ON_H200 = 13.94
 HALF = (torch.bfloat16, torch.float16)
 
 
@@ -32,4 +34,12 @@ def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
 
 def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:
     """Returns the seconds if each element costs ``flops`` operations, whatever its type."""
-    return elements * flops / gpu.fp32_flops
+    return elements * flops / issued_flops(gpu)
+
+
+def issued_flops(gpu: GpuEntry) -> float:
+    """Returns the rate of instructions, as operations of fp32 on a GPU that has 128 cores in each multiprocessor.
+
+    What bounds small kernels is how many instructions a multiprocessor issues, not how many cores it has.
+    """
+    return 256e6 * gpu.multiprocessors * gpu.boost_clock_mhz
