@@ -227,7 +227,7 @@ def _nvidia(row: Row) -> Found:
 def _squad(model: str, *, half: bool) -> Found:
     weights = "fp16" if half else "auto"
     recipe = Recipe(weights=weights, attention="eager", tf32=True, fused=half)
-    return "transformer", recipe, partial(_catalog, model, task="question-answering", seq_len=384)
+    return "transformer", recipe, partial(_reading, model)
 
 
 def _image_model(model: str, *, mixed: bool, channels_last: bool = False) -> Found:
@@ -263,8 +263,9 @@ def _resnet() -> Any:
     return ResNetForImageClassification(ResNetConfig(num_labels=1000))
 
 
-def _catalog(model: str, **options: Any) -> Workload:
+def _reading(model: str) -> Workload:
     from memorymark.keywords import make_request
     from memorymark.models.workloads import workload_of
 
-    return workload_of(make_request(model, {**options, "gpu": "h200", "small": False}))
+    options = {"task": "question-answering", "seq_len": 384, "attention": "eager", "gpu": "h200", "small": False}
+    return workload_of(make_request(model, options))

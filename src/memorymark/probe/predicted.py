@@ -124,7 +124,15 @@ class PredictedProbe:
         )
         # With expandable segments the last page may reach beyond a cap.
         info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
-        intervals = trial_intervals(trial, self._gpu, certain=info.certain, timed=info.timed, capacity_bytes=capacity)
+        intervals = trial_intervals(
+            trial,
+            self._gpu,
+            certain=info.certain,
+            timed=info.options_timed,
+            capacity_bytes=capacity,
+            shares=time.shares(),
+            never_timed=time.never_timed_share,
+        )
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
     def _with_worst_routing(

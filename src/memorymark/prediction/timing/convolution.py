@@ -8,7 +8,7 @@ into channels-last and back, which takes most of the time where channels are few
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
 from memorymark.catalog import GpuEntry
@@ -29,6 +29,7 @@ COSTS: dict[str, dict[str, tuple[float, float]]] = {
     "grouped": {RESULT: (1.5, 10.6), IMAGE: (1.7, 5.8), WEIGHT: (8.0, 8.7)},
     "volume": {RESULT: (1.74, 4.0), IMAGE: (1.7, 7.6), WEIGHT: (4.35, 4.0)},
     "fp32 colours": {RESULT: (0.85, 2.1), IMAGE: (1.23, 3.9), WEIGHT: (4.5, 4.0)},
+    "patches": {RESULT: (1.3, 3.0), IMAGE: (1.3, 3.0), WEIGHT: (5.0, 8.0)},
     "half colours": {RESULT: (1.7, 5.3), IMAGE: (1.65, 5.6), WEIGHT: (13.3, 8.7)},
 }
 # Of depthwise convolutions in channels-last, which cuDNN computes: by whether the window is large, then by the pass.
@@ -114,7 +115,7 @@ def _kind_of(conv: Convolution) -> str:
     if conv.image.channels_last:
         return "channels-last"
     if conv.image.shape[1] < COLOURS:
-        return f"{precision} colours"
+        return "patches" if conv.is_patches else f"{precision} colours"
     if conv.is_pointwise(8):
         return "pointwise"
     return "volume" if len(conv.image.shape) == 5 else precision
@@ -126,6 +127,8 @@ def _product_seconds(
     is_half = conv.image.dtype in HALF
     narrow = conv.groups > 1 and is_half and conv.image.channels_last and gpu.capability[0] < HOPPER
     product = _product(conv, which, NARROW_BLOCK if narrow else BLOCK)
+    if conv.is_patches and which == RESULT:  # a matrix product of whole patches
+        product = replace(product, depth=_padded(conv.image.shape[1] * conv.window, BLOCK))
     tiles = ceil(product.rows / TILE) * ceil(product.columns / TILE) * product.groups
     shares = 1
     if which == WEIGHT and tiles < gpu.multiprocessors:

@@ -17,10 +17,10 @@ INLINE_ECC_SHARE = 0.83
 # The energy of an operation in picojoules, everything on the board included, by compute capability: of fp32 on the CUDA
 # cores and of half precision on tensor cores. TF32 takes twice as much as half precision.
 PICOJOULES: dict[tuple[int, int], tuple[float, float]] = {
-    (7, 0): (17.4, 2.6),
-    (7, 5): (17.4, 2.6),
-    (8, 0): (15.4, 1.2),
-    (8, 6): (13.0, 1.9),
+    (7, 0): (17.4, 3.2),
+    (7, 5): (17.4, 3.5),
+    (8, 0): (15.4, 1.4),
+    (8, 6): (13.0, 2.4),
     (8, 9): (7.9, 1.1),
 }
 

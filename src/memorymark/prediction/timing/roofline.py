@@ -102,6 +102,8 @@ UPDATE_SECONDS, FUSED_UPDATE_SECONDS = 32e-6, 4e-6
 # What gradient checkpointing adds to each repeated call: hooks on saved tensors, and the random state.
 RECOMPUTING_SECONDS = 17e-6
 STEP_SECONDS = 0.6e-3
+# How sharply the slower of host and device decides.
+STEEPNESS = 6
 
 
 def launches(operation: Operation) -> bool:
@@ -167,7 +169,7 @@ def host_seconds(
 
 def step_seconds(device: float, host: float) -> float:
     """Returns the time of the slower of host and device, which overlap, and a little more if both are about equal."""
-    return float((device**6 + host**6) ** (1 / 6))
+    return float((device**STEEPNESS + host**STEEPNESS) ** (1 / STEEPNESS))
 
 
 def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:

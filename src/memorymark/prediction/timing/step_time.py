@@ -13,6 +13,7 @@ from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing.host_link import HostWork
 from memorymark.prediction.timing.roofline import (
     RECURRENT,
+    STEEPNESS,
     device_seconds,
     host_seconds,
     kind_of,
@@ -23,6 +24,7 @@ from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import COPIES
 from memorymark.prediction.tracing.program import Growth
 from memorymark.question.recipe import Recipe
+from memorymark.results.uncertainty import Part
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,31 @@ class StepTime:
     device: dict[tuple[Phase, str], float]
     never_timed: float = 0.0
 
-    def by_kind(self) -> dict[str, float]:
-        """Returns the device's seconds by kind of work."""
-        kinds: Counter[str] = Counter()
-        for (_, kind), seconds in self.device.items():
-            kinds[kind] += seconds  # type: ignore[assignment]
-        return dict(kinds)
+    @property
+    def never_timed_share(self) -> float:
+        """The share of operations that were never timed in the time of the device, and so at most in the step's."""
+        return self.never_timed / max(sum(self.device.values()), 1e-12)
+
+    def shares(self) -> dict[Part, float]:
+        """Returns the share of each part in the time of the step, of which the slower of host and device has more."""
+        seconds: Counter[Part] = Counter()
+        for (_, kind), spent in self.device.items():
+            seconds[part_of(kind)] += spent  # type: ignore[assignment]
+        device = sum(seconds.values())
+        host = 1.0 if device <= 0 else 1 / (1 + (device / max(self.host, 1e-12)) ** STEEPNESS)
+        found: dict[Part, float] = {part: (1 - host) * spent / device for part, spent in seconds.items()}
+        return found | {"host": host}
+
+
+def part_of(kind: str) -> Part:
+    """Returns the part of a step that a kind of work belongs to."""
+    if "product" in kind:
+        return "product"
+    if "attention" in kind:
+        return "attention"
+    if kind == "convolution" or kind == "recurrent":
+        return kind
+    return "memory"
 
 
 class StepTimes:
