@@ -42,7 +42,7 @@ WINOGRAD, WINOGRAD_WINDOW = 0.55, 9
 # How many operations of its tensor cores there are for each that an H200 issues, in fp32 and in half precision, and the
 # best that its factors become where there are fewer.
 FED_ON_H200 = {False: 7.39, True: 14.78}
-AT_BEST, GROUPED_AT_BEST = 1.25, 3.0
+AT_BEST, GROUPED_AT_BEST = {False: 1.2, True: 1.05}, 3.0
 # Fewer channels than this are those of colours.
 COLOURS = 8
 # Channels are padded to whole blocks; a tile has this many places and channels.
@@ -151,7 +151,7 @@ def _elsewhere(cost: tuple[float, float], is_half: bool, gpu: GpuEntry, *, group
     arithmetic, traffic = cost
     issued = issued_flops(gpu)
     fed = (gpu.half_flops if is_half else gpu.tf32_flops) / issued / FED_ON_H200[is_half]
-    arithmetic = max(min(arithmetic, AT_BEST), arithmetic * min(fed, 1.0))
+    arithmetic = max(min(arithmetic, AT_BEST[is_half]), arithmetic * min(fed, 1.0))
     if grouped:
         hidden = ISSUED_ON_H200 * gpu.bytes_per_second / issued
         traffic = max(min(traffic, GROUPED_AT_BEST), traffic * min(hidden, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, hypot, prod
 
 from memorymark.catalog import GpuEntry
-from memorymark.prediction.timing.reached import fp32_limit
+from memorymark.prediction.timing.reached import fp32_sustained
 from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, Operation, TensorFacts
 
@@ -59,7 +59,7 @@ def _fp32_product(op: Operation, left: TensorFacts, right: TensorFacts, gpu: Gpu
     issued = min(_issued(count, rows, depth, columns, tile, gpu) / share for *tile, share in sizes)
     needed = 2.0 * count * rows * depth * columns
     rate = FP32_SHARE.get(gpu.capability[0], 1.0)
-    powered = (IDLE_LANES * issued + (1 - IDLE_LANES) * needed) / fp32_limit(gpu)
+    powered = (IDLE_LANES * issued + (1 - IDLE_LANES) * needed) / fp32_sustained(gpu)
     arithmetic = FP32_FACTOR * max(issued / (rate * gpu.fp32_flops), powered)
     seconds = hypot(arithmetic, FP32_TRAFFIC * traffic_seconds) + FP32_START_SECONDS
     return Work("fp32 product", 0.0, traffic_seconds, least_seconds=seconds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction.timing.reached import fp32_sustained
 
 # The instructions that an H200 issues for each byte of its memory's rate, in the unit of ``issued_flops``.
 ISSUED_ON_H200 = 13.94
@@ -29,7 +30,7 @@ class Work:
 
 def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
     """Returns the half-precision rate; tensor cores before Ampere support fp16 but not bf16."""
-    return gpu.fp32_flops if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
+    return fp32_sustained(gpu) if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
 
 
 def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:
