@@ -2,10 +2,10 @@
 
 python benchmarks/other_gpus.py [--only=lambda] [--rows] [--record]
 
-The rows are in tests/data/published_steps.csv; benchmarks/other_gpus_cases.py says how each is predicted, and which GPUs
-are held out: nothing was fitted on them. Traces are kept in build/other_gpus, so only the first run takes minutes. timm's
-models need torchvision, or tests/support/torchvision_stand_in on the path. ``--only`` takes rows with this word in their
-source, GPU or model, ``--rows`` shows each, ``--record`` writes tests/data/published_steps_predicted.json.
+The rows are in tests/data/published_steps.csv; benchmarks/other_gpus_cases.py says how each is predicted, and which
+GPUs are held out: nothing was fitted on them. Traces are kept in build/other_gpus, so only the first run takes minutes.
+``--only`` takes rows with this word in their source, GPU or model, ``--rows`` shows each, and ``--record`` writes
+tests/data/published_steps_predicted.json, from which docs/accuracy.md is made.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def statistics(found: Iterable[Compared]) -> list[object]:
     ]
 
 
+SHOWN = ("source", "gpu", "model", "precision", "batch", "seconds")
 HEADER = ["rows", "median error", "signed median", "within 15 %", "25 %", "30 %", "worst", "in the interval"]
 
 
@@ -151,11 +152,10 @@ def main() -> None:
     tables = [table([name, "GPUs", *HEADER], summary(results, key)) for name, key in keys.items()]
     if "rows" in flags():
         lines = [
-            [one.row["source"], one.row["gpu"], one.row["model"], one.row["precision"], one.row["batch"]]
-            + [one.row["seconds"], f"{one.seconds:.4f}", f"{100 * (one.ratio - 1):+.1f} %"]
+            [*(one.row[name] for name in SHOWN), f"{one.seconds:.4f}", f"{100 * (one.ratio - 1):+.1f} %"]
             for one in results
         ]
-        tables.append(table(["source", "GPU", "model", "precision", "batch", "seconds", "predicted", "off by"], lines))
+        tables.append(table([*SHOWN, "predicted", "off by"], lines))
     if "record" in flags() and not only:
         RECORD.write_text(json.dumps(document(results, reasons)) + "\n")
     left_out = "\n".join(f"{count} rows: {reason}" for reason, count in reasons.items())

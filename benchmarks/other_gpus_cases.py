@@ -1,12 +1,12 @@
 """Trainings whose step times others published, on GPUs that we could not use: the cases of benchmarks/other_gpus.py.
 
-A row of tests/data/published_steps.csv is a question, or there is a reason why it is not one. The rules below, and which
-GPUs are held out, were set before any error was looked at.
+A row of tests/data/published_steps.csv is a question, or there is a reason why it is not one. The rules below, and
+which GPUs are held out, were set before any error was looked at.
 
 - NeuSight's trainings: forward and backward pass in fp32 without TF32, eager attention, no optimizer.
 - Lambda's runs of NVIDIA's DeepLearningExamples: ResNet-50 on synthetic images in the plain layout, SGD with momentum,
-  autocast for "AMP"; BERT for SQuAD padded to 384 tokens, eager attention, fp16 weights for apex's O2. "FP32" is TF32 from
-  Ampere on, as in NVIDIA's containers. The lower median is taken where a job was run on several machines.
+  autocast for "AMP"; BERT for SQuAD padded to 384 tokens, eager attention, fp16 weights for apex's O2. "FP32" is TF32
+  from Ampere on, as in NVIDIA's containers. The lower median is taken where a job was run on several machines.
 - NVIDIA's own tables, on one GPU: mixed precision of image models is in channels-last, as their configs say.
 """
 
@@ -30,8 +30,8 @@ FILE = Path(__file__).parents[1] / "tests" / "data" / "published_steps.csv"
 # A step on one of eight GPUs includes all that one alone does; where that took this much longer, something else did.
 ALONE_AT_MOST = 1.1
 
-# GPUs of the rows that the catalog lacks, from their datasheets: compute capability, multiprocessors, boost clock in MHz,
-# TFLOP/s in fp32, TF32 and half precision, GB/s, MiB of L2, watts.
+# GPUs of the rows that the catalog lacks, from their datasheets: compute capability, multiprocessors, boost clock in
+# MHz, TFLOP/s in fp32, TF32 and half precision, GB/s, MiB of L2, watts.
 DATASHEETS: dict[str, tuple[str, int, float, float, float, float, float, float, float]] = {
     "V100-PCIE": ("7.0", 80, 1380, 14.1, 14.1, 112, 900, 6, 250),
     "A100-PCIE-40GB": ("8.0", 108, 1410, 19.5, 156, 312, 1555, 40, 250),
@@ -84,8 +84,8 @@ GPUS = {
     "V100 16GB": "v100-16gb",
     "V100 32GB": "v100-32gb",
 }
-# Nothing was fitted on these: neither these rows nor operations. The A100 with 80 GB has the chip of that with 40 GB, the
-# H100 that of the H200.
+# Nothing was fitted on these: neither these rows nor operations. The A100 with 80 GB has the chip of that with 40 GB,
+# the H100 that of the H200.
 HELD_OUT = frozenset(
     "h100 GH200 A100-PCIE-80GB a100-80gb rtx3090 RTX_3070 A40 RTX_A4500 RTX_A5500 RTX_2080_Ti Quadro_RTX_6000 "
     "Quadro_RTX_8000".split()
@@ -138,9 +138,9 @@ def question_of(row: Row) -> Question | str:
     """The question that a row answers, or why there is none."""
     name = GPUS.get(row["gpu"])
     if name is None:
-        return "a laptop's GPU, or one older than Volta"
+        return "a GPU that is a laptop's or older than Volta"
     if row["eight_gpus_seconds"] and float(row["seconds"]) > ALONE_AT_MOST * float(row["eight_gpus_seconds"]):
-        return "one GPU alone took longer than one of eight"
+        return "a GPU that alone took longer than as one of eight"
     found = {"neusight": _neusight, "lambda": _lambda, "nvidia": _nvidia}[row["source"]](row)
     if isinstance(found, str):
         return found
@@ -178,7 +178,7 @@ HEADS = {"bert_large": {"num_attention_heads": 16}}
 
 def _neusight(row: Row) -> Found:
     if row["model"] not in NEUSIGHT:
-        return "its experts were run by code of their own"
+        return "experts that were run by code of their own"
     recipe = Recipe(optimizer="none", attention="eager")
     return "transformer", recipe, partial(_own_config, row["model"], int(row["tokens"]))
 
@@ -211,7 +211,7 @@ def _lambda(row: Row) -> Found:
         size = "bert-large" if "large" in row["model"] else "bert"
         return _squad(size, half=row["precision"] == "FP16")
     if row["precision"] == "FP16":
-        return "its half precision is not said"
+        return "a kind of half precision that is not said"
     return _image_model(row["model"], mixed=row["precision"] == "AMP")
 
 

@@ -378,8 +378,8 @@ def test_the_verdict_on_the_backward_pass(ratio, verdict, shown):
         (
             "l4",
             "allocated memory may be off by 1.5 %, reserved memory by 15 %; the true speed may be 0.7 to 1.3 times "
-            "what is predicted; memory was checked on an H200, not on the L4, and times on what others published for it "
-            "(docs/benchmarks.md)",
+            "what is predicted; memory was checked on an H200, not on the L4, and times on what others published for "
+            "it (docs/benchmarks.md)",
         ),
         (
             "a10",

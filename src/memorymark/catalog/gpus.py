@@ -46,9 +46,9 @@ class GpuEntry(Document):
     ``memory_bytes`` is the total that the driver reports, ``torch_memory_bytes`` what torch sees of it,
     ``context_bytes`` what the CUDA context takes of that: the least, the usual and the most. Rates are from the
     datasheet, without sparsity, in operations and bytes per second, of half precision with sums in fp32, except
-    ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. ``power_watts`` is the board's
-    limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that its memory corrects errors by default and keeps
-    what it needs for that beside the data. ``prices`` are oldest first.
+    ``host_link_bytes_per_second``: what copies from and to pinned memory of the host reach. ``power_watts`` is the
+    board's limit; ``None`` if it is taken not to matter. ``inline_ecc`` says that its memory corrects errors by default
+    and keeps what it needs for that beside the data. ``prices`` are oldest first.
     """
 
     id: str

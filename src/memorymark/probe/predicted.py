@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import PHASES_OF_STEP, Phase, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within

@@ -12,7 +12,14 @@ from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
-from memorymark.results.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, knowledge_of, time_factors
+from memorymark.results.uncertainty import (
+    ALLOCATED_ERROR,
+    MEASURED_GPUS,
+    RESERVED_ERROR,
+    doubt,
+    knowledge_of,
+    time_factors,
+)
 from memorymark.units import GIGA, format_bytes, format_rate
 
 # A smaller speedup could be noise between measurements.

@@ -35,8 +35,8 @@ COSTS: dict[str, dict[str, tuple[float, float]]] = {
 # Of depthwise convolutions in channels-last, which cuDNN computes: by whether the window is large, then by the pass.
 DEPTHWISE_COSTS = {False: ((9.5, 3.5), (40.0, 3.0)), True: ((9.5, 3.5), (114.0, 0.0))}
 SMALL_WINDOW = 25
-# GPUs without TF32: how many times longer the arithmetic takes than at full rate, also that of groups, and the share of it
-# that is left by Winograd's transformation.
+# GPUs without TF32: how many times longer the arithmetic takes than at full rate, also that of groups, and the share
+# of it that is left by Winograd's transformation.
 PLAIN, PLAIN_GROUPED = 1.4, 5.5
 WINOGRAD, WINOGRAD_WINDOW = 0.55, 9
 # How many operations of its tensor cores there are for each that an H200 issues, in fp32 and in half precision, and the
@@ -83,7 +83,7 @@ def device_seconds(op: Operation, gpu: GpuEntry, peak_bytes: float = inf) -> flo
     elif conv.is_depthwise:
         seconds = _depthwise_channels_last(conv, len(asked), traffic_seconds, gpu)
     elif conv.image.dtype not in HALF and not gpu.has_bf16:
-        seconds = sum(_plain_seconds(conv, which, traffic_seconds, gpu) for which in asked)
+        seconds = len(asked) * _plain_seconds(conv, traffic_seconds, gpu)
     else:
         costs = COSTS[_kind_of(conv)]
         seconds = sum(_product_seconds(conv, which, costs[which], traffic_seconds, gpu) for which in asked)
@@ -96,7 +96,7 @@ def device_seconds(op: Operation, gpu: GpuEntry, peak_bytes: float = inf) -> flo
     return seconds
 
 
-def _plain_seconds(conv: Convolution, which: str, traffic_seconds: float, gpu: GpuEntry) -> float:
+def _plain_seconds(conv: Convolution, traffic_seconds: float, gpu: GpuEntry) -> float:
     """Returns the time of a pass on the CUDA cores, which need no padded channels and keep the layout."""
     flops = 2.0 * conv.result.numel * (conv.image.shape[1] // conv.groups) * conv.window
     if conv.transposed:
@@ -166,9 +166,13 @@ def _product(conv: Convolution, which: str, block: int) -> Product:
     if which == WEIGHT:
         return Product(_padded(channels, block), _padded(spread_channels * conv.window, block), places, conv.groups)
     if (which == RESULT) != conv.transposed:
-        return Product(_in_tiles(places), _padded(channels, block), _padded(spread_channels, block) * conv.window, conv.groups)
+        return Product(
+            _in_tiles(places), _padded(channels, block), _padded(spread_channels, block) * conv.window, conv.groups
+        )
     window = max(conv.window / prod(conv.strides), 1.0)
-    return Product(_in_tiles(spread_places), _padded(spread_channels, block), _padded(channels, block) * window, conv.groups)
+    return Product(
+        _in_tiles(spread_places), _padded(spread_channels, block), _padded(channels, block) * window, conv.groups
+    )
 
 
 def _depthwise_channels_last(conv: Convolution, passes: int, traffic_seconds: float, gpu: GpuEntry) -> float:

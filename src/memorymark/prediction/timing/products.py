@@ -18,8 +18,8 @@ SPLIT_DEPTH = 512
 # Rows are read in words of 16 bytes. Of half-precision rows that are no multiple of eight elements, single elements or
 # pairs are read by the CUDA cores, which bounds the product; of TF32, rows of a multiple of four are whole words.
 ALIGNED_HALF, ALIGNED_TF32 = 8, 4
-# fp32: the tiles that kernels have, and the share of the rate that each reaches. Batched products on Ampere only use the
-# largest. Arithmetic and traffic overlap; idle lanes of a tile take this share of the power of busy ones.
+# fp32: the tiles that kernels have, and the share of the rate that each reaches. Batched products on Ampere only use
+# the largest. Arithmetic and traffic overlap; idle lanes of a tile take this share of the power of busy ones.
 FP32_TILES = ((128, 128, 1.0), (128, 64, 0.9), (64, 128, 0.9), (64, 64, 0.9), (32, 32, 0.35))
 BATCHED, AMPERE = frozenset({"bmm", "baddbmm"}), 8
 FP32_FACTOR, FP32_TRAFFIC, IDLE_LANES = 1.03, 1.3, 0.6
@@ -56,7 +56,7 @@ def _fp32_product(op: Operation, left: TensorFacts, right: TensorFacts, gpu: Gpu
     count = max(prod(left.shape[:-2]), 1)
     only_large = op.base_name in BATCHED and gpu.capability[0] == AMPERE
     sizes = FP32_TILES[:1] if only_large else FP32_TILES
-    issued = min(_issued(count, rows, depth, columns, tile, gpu) / share for *tile, share in sizes)
+    issued = min(_issued(count, rows, depth, columns, tall, wide, gpu) / share for tall, wide, share in sizes)
     needed = 2.0 * count * rows * depth * columns
     rate = FP32_SHARE.get(gpu.capability[0], 1.0)
     powered = (IDLE_LANES * issued + (1 - IDLE_LANES) * needed) / fp32_sustained(gpu)
@@ -65,9 +65,8 @@ def _fp32_product(op: Operation, left: TensorFacts, right: TensorFacts, gpu: Gpu
     return Work("fp32 product", 0.0, traffic_seconds, least_seconds=seconds)
 
 
-def _issued(count: int, rows: int, depth: int, columns: int, tile: list[float], gpu: GpuEntry) -> float:
+def _issued(count: int, rows: int, depth: int, columns: int, tall: int, wide: int, gpu: GpuEntry) -> float:
     """Returns the operations of a product in tiles of this size, of which the last round may leave the GPU idle."""
-    tall, wide = (int(side) for side in tile)
     tiles = count * -(-rows // tall) * -(-columns // wide)
     parts = max(min(gpu.multiprocessors // max(tiles, 1), depth // FP32_SPLIT_DEPTH), 1)
     share = tiles * parts / gpu.multiprocessors

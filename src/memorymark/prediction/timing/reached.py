@@ -15,9 +15,9 @@ from memorymark.catalog import GpuEntry
 INLINE_ECC_SHARE = 0.81
 # HBM2 and HBM2e of an A100 reach a little less of their rate than later ones.
 MEMORY_SHARE = {(8, 0): 0.95}
-# The energy of an operation at the full clock in picojoules, everything on the board included, by compute capability: of
-# fp32 on the CUDA cores and of half precision on tensor cores. TF32 takes twice as much as half precision. A lower clock
-# needs a lower voltage, and so less energy for each operation.
+# The energy of an operation at the full clock in picojoules, everything on the board included, by compute capability:
+# of fp32 on the CUDA cores and of half precision on tensor cores. TF32 takes twice as much as half precision. A lower
+# clock needs a lower voltage, and so less energy for each operation.
 PICOJOULES: dict[tuple[int, int], tuple[float, float]] = {
     (7, 0): (17.4, 3.85),
     (7, 5): (24.0, 4.7),

@@ -61,9 +61,7 @@ def part_of(kind: str) -> Part:
         return "product"
     if "attention" in kind:
         return "attention"
-    if kind == "convolution" or kind == "recurrent":
-        return kind
-    return "memory"
+    return "convolution" if kind == "convolution" else "recurrent" if kind == "recurrent" else "memory"
 
 
 class StepTimes:
