@@ -13,6 +13,7 @@ from typing import Literal
 
 from memorymark.catalog import GpuEntry
 from memorymark.question.recipe import Recipe
+from memorymark.results.knowledge import GpuKnowledge
 from memorymark.results.trial import Trial
 
 ALLOCATED_ERROR = 0.01
@@ -25,15 +26,13 @@ SPEEDUP_ERROR = 0.30
 MEASURED_GPUS = frozenset({"h200"})
 ELSEWHERE, UNKNOWN_OPERATIONS = 1.5, 2.0
 
-Knowledge = Literal["measured", "calibrated", "public", "datasheet"]
-"""What a GPU's times rest on: our measurements, a calibration, what others published for it, or its datasheet alone."""
 Part = Literal["product", "attention", "convolution", "recurrent", "memory", "host"]
 """What a step's time goes into; ``memory`` is all that is bound by the GPU's memory."""
 PARTS: tuple[Part, ...] = ("product", "attention", "convolution", "recurrent", "memory", "host")
 # Operations or trainings on these GPUs that others published were used to fit the times.
 PUBLIC_GPUS = frozenset({"t4", "v100-16gb", "v100-32gb", "l4", "a100-40gb"})
 # Nine of ten steps that consist of one part take between its time divided and multiplied by exp(this).
-TIME_SPREADS: dict[Knowledge, tuple[float, ...]] = {
+TIME_SPREADS: dict[GpuKnowledge, tuple[float, ...]] = {
     "measured": (0.18, 0.22, 0.18, 0.30, 0.16, 0.27),
     "calibrated": (0.18, 0.22, 0.18, 0.30, 0.16, 0.27),
     "public": (0.25, 0.30, 0.22, 0.40, 0.20, 0.40),
@@ -76,11 +75,13 @@ def trial_intervals(
     capacity_bytes: int,
     shares: Mapping[Part, float] | None = None,
     never_timed: float = 0.0,
+    calibrated: bool = False,
 ) -> dict[str, Interval]:
     """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity.
 
     ``certain`` says that the memory of all its operations was measured, ``timed`` that its options were timed.
     ``shares`` are those of its parts in its time, ``never_timed`` that of operations whose time was never measured.
+    ``calibrated`` says that a profile of the GPU corrects times.
     """
     factor = doubt(gpu, certain=certain)
     allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
@@ -93,7 +94,7 @@ def trial_intervals(
         "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
-        factors = time_factors(gpu, timed=timed, shares=shares, never_timed=never_timed)
+        factors = time_factors(gpu, timed=timed, shares=shares, never_timed=never_timed, calibrated=calibrated)
         fastest, slowest = (trial.step_seconds * times for times in factors)
         samples = trial.samples_per_second * trial.step_seconds
         intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
@@ -130,27 +131,29 @@ def time_factors(
     timed: bool,
     shares: Mapping[Part, float] | None = None,
     never_timed: float = 0.0,
-    knowledge: Knowledge | None = None,
+    calibrated: bool = False,
 ) -> Interval:
     """Returns the factors from a predicted time to the shortest and the longest that it may be, in nine of ten cases.
 
     Without ``shares`` they are those of the least certain of the usual parts. Options that were never timed double
     the exponent. Times are multiplied and divided, so that the shortest never becomes zero.
     """
-    spread = time_spread(shares or {}, knowledge or knowledge_of(gpu), never_timed)
+    spread = time_spread(shares or {}, knowledge_of(gpu, calibrated=calibrated), never_timed)
     spread *= 1.0 if timed else UNKNOWN_OPERATIONS
     return exp(-spread), exp(spread)
 
 
-def time_spread(shares: Mapping[Part, float], knowledge: Knowledge, never_timed: float = 0.0) -> float:
+def time_spread(shares: Mapping[Part, float], knowledge: GpuKnowledge, never_timed: float = 0.0) -> float:
     """Returns the exponent of those factors: parts count by their share, as does what was never timed."""
     spreads = dict(zip(PARTS, TIME_SPREADS[knowledge], strict=True))
     known = sum(share * spreads[part] for part, share in shares.items()) if shares else spreads["attention"]
     return (1 - never_timed) * known + never_timed * NEVER_TIMED_SPREAD
 
 
-def knowledge_of(gpu: GpuEntry | None) -> Knowledge:
-    """Returns what the times predicted for a GPU rest on; ``None`` stands for any GPU."""
+def knowledge_of(gpu: GpuEntry | None, *, calibrated: bool = False) -> GpuKnowledge:
+    """Returns what predicted times of a GPU rest on; ``None`` stands for any GPU."""
+    if calibrated:
+        return "calibrated"
     if gpu is not None and gpu.id in MEASURED_GPUS:
         return "measured"
     return "public" if gpu is not None and gpu.id in PUBLIC_GPUS else "datasheet"

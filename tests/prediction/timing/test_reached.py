@@ -91,7 +91,8 @@ def test_what_was_measured_on_the_h200_is_not_scaled_there():
 def convolution(image, weight, stride):
     result = (image[0], weight[0], image[2] // stride, image[3] // stride)
     arguments = (None, stride, stride, 0, 0, 1, 1, False, 0, 0, 1)
-    return Operation("aten.convolution.default", (tensor(*image), tensor(*weight)), (tensor(*result),), arguments, (), ())
+    inputs = tensor(*image), tensor(*weight)
+    return Operation("aten.convolution.default", inputs, (tensor(*result),), arguments, (), ())
 
 
 def test_cutting_an_image_into_patches_takes_no_longer_than_the_product_that_it_is():
