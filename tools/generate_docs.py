@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pages import accuracy, advised, calibrated, changes, comparison, kernels, llm, published
+from pages import accuracy, advised, calibrated, changes, comparison, kernels, llm, other_gpus, published
 from pages.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +37,9 @@ BLOCKS = {
     "calibrated-summary": calibrated.summary,
     "changes": changes.changes,
     "estimates": comparison.estimates,
+    "other-gpus-by-gpu": other_gpus.by_gpu,
+    "other-gpus-made-with": other_gpus.made_with,
+    "other-gpus-summary": other_gpus.summary,
     "published-by-row": published.by_row,
     "published-made-with": published.made_with,
     "published-reasons": published.reasons,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import PHASES_OF_STEP, Phase, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Trace, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
@@ -17,12 +17,10 @@ from memorymark.prediction.memory.allocator import OutOfMemory
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
-from memorymark.prediction.timing import recurrent as recurrent_time
-from memorymark.prediction.timing.host_link import HostWork
 from memorymark.prediction.timing.known import split_unknown
-from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
+from memorymark.prediction.timing.step_time import StepTimes
 from memorymark.prediction.tracing.fake_step import TracedStep
-from memorymark.prediction.tracing.operation import COPIES, MODEL_RETURNS
+from memorymark.prediction.tracing.operation import MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
@@ -73,6 +71,7 @@ class PredictedProbe:
         batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         unknown, untimed = split_unknown(step.later)
+        self._times = StepTimes(step, recipe, self._gpu, frozenset((*unknown, *untimed)), correction)
         self._tried: dict[int, Trial] = {}
         self._scratch_at: tuple[int, dict[int, tuple[Growth, Scratch]]] = (0, {})
         self.info = ProbeInfo(
@@ -124,7 +123,8 @@ class PredictedProbe:
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
-        seconds = None if self._gpu.memory_only else self._seconds(batch_size, trial.peak_allocated_bytes)
+        time = None if self._gpu.memory_only else self._times.at(batch_size, trial.peak_allocated_bytes)
+        seconds = time.seconds if time is not None else None
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
         samples = batch_size * self._recipe.accumulation_steps
@@ -144,8 +144,10 @@ class PredictedProbe:
             trial,
             self._gpu,
             certain=info.certain,
-            timed=info.timed,
+            timed=info.options_timed,
             capacity_bytes=capacity,
+            shares=time.shares() if time is not None else None,
+            never_timed=time.never_timed_share if time is not None else 0.0,
             calibrated=info.gpu_knowledge == "calibrated",
         )
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
@@ -329,57 +331,6 @@ class PredictedProbe:
         later = self._step.later
         made = (one for growth in later.operations for one in growth.made_at(batch_size))
         return {later.carried[number]: size for number, size in made if number in later.carried}
-
-    @cached_property
-    def _kernels(self) -> list[tuple[Phase, Growth, int]]:
-        """Returns the kinds of operations in each phase of a step and how often each occurs."""
-        counts: dict[tuple[object, ...], tuple[Phase, Growth, int]] = {}
-        for phase, growth, times in self._step.later.counted(self._recipe.accumulation_steps):
-            op = growth.operation
-            if launches(op):
-                inputs = tuple((t.shape, t.dtype, t.contiguous, t.channels_last) for t in op.inputs)
-                grown = tuple(t.shape for t in growth.larger.inputs)
-                key = (phase, op.name, inputs, grown, op.arguments, growth.repeats)
-                counts[key] = (phase, growth, counts.get(key, (phase, growth, 0))[2] + times)
-        return list(counts.values())
-
-    @cached_property
-    def _copies(self) -> list[tuple[Phase, Growth, int]]:
-        """Returns the operations of a step that copy between device and host, or run on the host."""
-        counted = self._step.later.counted(self._recipe.accumulation_steps)
-        return [one for one in counted if one[1].operation.on_host or one[1].operation.base_name in COPIES]
-
-    def _seconds(self, batch_size: int, peak_bytes: int) -> float:
-        device: Counter[Phase] = Counter()
-        recurrent = 0.0
-        for phase, growth, count in self._kernels:
-            operation = growth.at(batch_size)
-            seconds = device_seconds(operation, self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
-            if self._correction is not None:
-                seconds = self._correction.seconds(operation, seconds, tf32=self._recipe.tf32)
-            device[phase] += count * growth.times(batch_size) * seconds  # type: ignore[assignment]
-            if operation.name in RECURRENT:
-                recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
-        host = self._host_work(batch_size)
-        # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
-        phases = dict.fromkeys([*device, *host])
-        in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
-        host_ratio = 1.0 if self._correction is None else self._correction.host_ratio
-        return step_seconds(in_line, host_ratio * (self._host_seconds(batch_size) + recurrent))
-
-    def _host_work(self, batch_size: int) -> dict[Phase, HostWork]:
-        """Returns the copies and the work on the host in each phase of a step."""
-        phases: dict[Phase, HostWork] = defaultdict(HostWork)
-        for phase, growth, times in self._copies:
-            phases[phase].add(growth.at(batch_size), times * growth.times(batch_size))
-        return phases
-
-    def _host_seconds(self, batch_size: int) -> float:
-        updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
-        steps = self._recipe.accumulation_steps
-        return host_seconds(
-            self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=batch_size
-        )
 
 
 def _too_long(operations: int) -> Failure | None:

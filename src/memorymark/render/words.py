@@ -11,7 +11,14 @@ from memorymark.render.rates import rate_interval, run_words, speed_words
 from memorymark.results.analysis import Analysis
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
-from memorymark.results.uncertainty import ALLOCATED_ERROR, MEASURED_GPUS, RESERVED_ERROR, doubt, time_factors
+from memorymark.results.uncertainty import (
+    ALLOCATED_ERROR,
+    MEASURED_GPUS,
+    RESERVED_ERROR,
+    doubt,
+    knowledge_of,
+    time_factors,
+)
 from memorymark.units import GIGA, format_bytes, format_rate
 
 # A smaller speedup could be noise between measurements.
@@ -364,5 +371,7 @@ def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str) -
     if profile:
         return f"{memory}{speed}; times are corrected by a profile ({profile})"
     name = gpu.name.removeprefix("NVIDIA ")
-    elsewhere = "" if gpu.id in MEASURED_GPUS else f"; predictions were checked on an H200, not on the {name}"
+    elsewhere = "" if gpu.id in MEASURED_GPUS else f"; memory was checked on an H200, not on the {name}"
+    if knowledge_of(gpu) == "public":
+        elsewhere += ", and times on what others published for it"
     return f"{memory}{speed}{elsewhere}"

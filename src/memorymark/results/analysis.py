@@ -20,7 +20,7 @@ from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.timed import Timed
 from memorymark.results.trial import Breakdown, Source, Trial
-from memorymark.results.uncertainty import maximum_interval, speedup_interval
+from memorymark.results.uncertainty import hardly_untimed, maximum_interval, speedup_interval
 from memorymark.units import gib
 
 Limit = Literal["memory", "limit", "caller"]
@@ -196,9 +196,9 @@ class Analysis(OfOneGpu, Timed, Shown):
         if now.batch_size == then.batch_size:
             return 1.0, 1.0
         if self.source == "predicted":
-            return speedup_interval(
-                speedup, self.info.gpu, timed=self.info.timed, calibrated=self.info.gpu_knowledge == "calibrated"
-            )
+            timed = self.info.timed or (self.info.options_timed and hardly_untimed(then, self.info.gpu))
+            calibrated = self.info.gpu_knowledge == "calibrated"
+            return speedup_interval(speedup, self.info.gpu, timed=timed, calibrated=calibrated)
         off = hypot(now.step_seconds_spread or 0.0, then.step_seconds_spread or 0.0) / 2
         return speedup * max(1 - off, 0.0), speedup * (1 + off)
 

@@ -108,6 +108,11 @@ class ProbeInfo(Record):
         return self.certain and not (self.untimed_operations or self.untimed_options)
 
     @property
+    def options_timed(self) -> bool:
+        """Whether the time of steps with these options was checked, though perhaps not that of each operation."""
+        return not (self.untimed_options or self.unchecked_options)
+
+    @property
     def target_bytes(self) -> int:
         """The memory of the target: the whole device, or the cap on the allocator."""
         return self.capacity_bytes if self.capped else self.total_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction.timing.reached import fp32_sustained
 from memorymark.prediction.timing.work import HALF, Work, half_flops
 from memorymark.prediction.tracing.operation import Operation
 
@@ -41,7 +42,7 @@ def work_of(op: Operation, gpu: GpuEntry, traffic_seconds: float) -> Work:
     query = op.inputs[1 if backward else 0]
     heads, rows, columns = _heads_and_lengths(op, backward=backward)
     is_half = query.dtype in HALF
-    rate = half_flops(gpu, query.dtype) if is_half else gpu.fp32_flops
+    rate = half_flops(gpu, query.dtype) if is_half else fp32_sustained(gpu)
     tile = TILE if is_half or op.base_name.startswith(FLASH) else FP32_TILE
     scores = heads * _to_tiles(rows, tile) * _to_tiles(columns, tile)
     width = _to_tiles(query.shape[-1], HEAD) if "cudnn" in op.name else query.shape[-1]

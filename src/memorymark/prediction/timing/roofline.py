@@ -18,7 +18,8 @@ from memorymark.prediction.timing import products as product_time
 from memorymark.prediction.timing import recurrent as recurrent_time
 from memorymark.prediction.timing import resizing as resizing_time
 from memorymark.prediction.timing import updates as update_time
-from memorymark.prediction.timing.work import Work
+from memorymark.prediction.timing.reached import reached
+from memorymark.prediction.timing.work import ISSUED_ON_H200, Work, issued_flops
 from memorymark.prediction.tracing import recurrent
 from memorymark.prediction.tracing.operation import COPIES, MATRIX_PRODUCTS, MODEL_RETURNS, Operation
 from memorymark.prediction.tracing.program import Program
@@ -28,7 +29,7 @@ RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
 
 # Kind of work: how many times longer than at full rate its arithmetic takes, and its memory traffic. They add up.
 COSTS: dict[str, tuple[float, float]] = {
-    "fp32 product": (1.1, 1.5),
+    "fp32 product": (0.0, 0.0),
     "TF32 product": (1.0, 1.2),
     "TF32 product of uneven rows": (1.8, 3.0),
     "tensor-core product": (0.95, 1.2),
@@ -65,6 +66,13 @@ COSTS: dict[str, tuple[float, float]] = {
     "dropout": (0.0, 1.55),
     "strided elementwise": (0.0, 1.9),
 }
+# Multiprocessors that issue more than this for each byte of memory's rate hide all but the traffic itself, which takes
+# this many times longer than at full rate.
+HIDING_ISSUES, AT_BEST = 65.0, 1.08
+# The factors of these say how many instructions an H200 issues, not how well it uses its memory.
+ISSUE_BOUND = frozenset(
+    {"channels-last batch norm", "channels-last batch norm backward", "batch norm", "batch norm backward"}
+)
 KINDS = {
     "sum": "reduction",
     "mean": "reduction",
@@ -94,6 +102,8 @@ UPDATE_SECONDS, FUSED_UPDATE_SECONDS = 32e-6, 4e-6
 # What gradient checkpointing adds to each repeated call: hooks on saved tensors, and the random state.
 RECOMPUTING_SECONDS = 17e-6
 STEP_SECONDS = 0.6e-3
+# How sharply the slower of host and device decides.
+STEEPNESS = 6
 
 
 def launches(operation: Operation) -> bool:
@@ -104,6 +114,7 @@ def launches(operation: Operation) -> bool:
 
 def device_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool, peak_bytes: float = inf) -> float:
     """Returns the GPU time of one operation, in a step with this memory peak."""
+    gpu = reached(gpu)
     if operation.name in RECURRENT:
         return recurrent_time.device_seconds(operation, gpu)
     if operation.base_name in convolution_time.NAMES:
@@ -125,6 +136,8 @@ def kind_of(operation: Operation, gpu: GpuEntry) -> str:
 def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float:
     work = _work(operation, gpu, tf32=tf32)
     arithmetic, traffic = COSTS[work.kind]
+    hiding = ISSUED_ON_H200 if work.kind in ISSUE_BOUND else HIDING_ISSUES
+    traffic = max(min(traffic, AT_BEST), traffic * min(hiding * gpu.bytes_per_second / issued_flops(gpu), 1.0))
     seconds = arithmetic * work.arithmetic_seconds + traffic * work.traffic_seconds
     # Slow memory can bound even operations that arithmetic limits on other GPUs.
     return max(seconds, work.traffic_seconds, work.least_seconds) + work.extra_seconds
@@ -156,7 +169,7 @@ def host_seconds(
 
 def step_seconds(device: float, host: float) -> float:
     """Returns the time of the slower of host and device, which overlap, and a little more if both are about equal."""
-    return float((device**6 + host**6) ** (1 / 6))
+    return float((device**STEEPNESS + host**STEEPNESS) ** (1 / STEEPNESS))
 
 
 def _work(op: Operation, gpu: GpuEntry, *, tf32: bool) -> Work:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import torch
 
 from memorymark.catalog import GpuEntry
+from memorymark.prediction.timing.reached import fp32_sustained
 
+# The instructions that an H200 issues for each byte of its memory's rate, in the unit of ``issued_flops``.
+ISSUED_ON_H200 = 13.94
 HALF = (torch.bfloat16, torch.float16)
 
 
@@ -27,9 +30,17 @@ class Work:
 
 def half_flops(gpu: GpuEntry, dtype: torch.dtype) -> float:
     """Returns the half-precision rate; tensor cores before Ampere support fp16 but not bf16."""
-    return gpu.fp32_flops if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
+    return fp32_sustained(gpu) if dtype == torch.bfloat16 and not gpu.has_bf16 else gpu.half_flops
 
 
 def one_by_one(elements: int, flops: float, gpu: GpuEntry) -> float:
     """Returns the seconds if each element costs ``flops`` operations, whatever its type."""
-    return elements * flops / gpu.fp32_flops
+    return elements * flops / issued_flops(gpu)
+
+
+def issued_flops(gpu: GpuEntry) -> float:
+    """Returns the rate of instructions, as operations of fp32 on a GPU that has 128 cores in each multiprocessor.
+
+    What bounds small kernels is how many instructions a multiprocessor issues, not how many cores it has.
+    """
+    return 256e6 * gpu.multiprocessors * gpu.boost_clock_mhz

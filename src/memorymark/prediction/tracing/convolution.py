@@ -64,6 +64,11 @@ class Convolution:
         """Whether each channel is convolved separately."""
         return self.groups > 1 and self.groups == self.image.shape[1]
 
+    @property
+    def is_patches(self) -> bool:
+        """Whether it cuts the image into patches, as vision transformers do first: windows side by side."""
+        return self.window > 1 and self.strides == self.weight.shape[2:] and not self.transposed and self.groups == 1
+
     def is_pointwise(self, alignment: int) -> bool:
         """Tells whether it is a matrix product in disguise, which needs no copies if rows are aligned."""
         return self.window == 1 and set(self.strides) == {1} and prod(self.image.shape[2:]) % alignment == 0

@@ -47,7 +47,11 @@ def repeated(func: Any, args: Any, kwargs: Any, output: Tensor, most: int) -> Te
         place = _FILLS[func]
         if place is not None:
             args = (*args[:place], [1] * len(shape), *args[place + 1 :])
-    elif func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags or (func not in _COPIES and torch.Tag.pointwise not in func.tags):
+    elif (
+        func._schema.is_mutable
+        or torch.Tag.nondeterministic_seeded in func.tags
+        or (func not in _COPIES and torch.Tag.pointwise not in func.tags)
+    ):
         return None
     args, kwargs = tree_map_only(Tensor, _once, (args, kwargs))
     shapes = [leaf.shape for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
