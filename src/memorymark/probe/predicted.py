@@ -23,6 +23,7 @@ from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, hos
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import COPIES, MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth, Program
+from memorymark.prediction.tracing.spreading import parts_of
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
@@ -265,7 +266,7 @@ class PredictedProbe:
             for number, size in growth.made_at(batch_size)
             if number in kept and not growth.operation.on_host
         }
-        trace = Trace(before=dict(outputs))
+        trace = Trace(before=dict(outputs), parts=parts_of(program) if self._recipe.gpus > 1 else {})
         for lasting in (self._step.weights, self._step.optimizer_state):
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
         carried = self._carried_bytes(batch_size)

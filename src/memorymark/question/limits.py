@@ -14,3 +14,5 @@ LARGEST_MEMORY_GIB = 1e6
 LONGEST_NAME = 200
 # Lengths in one question.
 MOST_LENGTHS = 32
+# GPUs that train together.
+MOST_GPUS = 16_384

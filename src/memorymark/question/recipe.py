@@ -35,6 +35,7 @@ from memorymark.question.recipe_choices import (
     Precision,
     Weights,
 )
+from memorymark.question.several_gpus import SeveralGpus, settle_several
 from memorymark.suggestions import Proposal, without
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
@@ -63,7 +64,7 @@ LAYER_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*", re.ASCII)
 
 @group("recipe")
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(SeveralGpus):
     """How a model is trained: everything about a step except the model, the sample's shape and the batch size.
 
     The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
@@ -239,6 +240,7 @@ class Recipe:
     def __post_init__(self) -> None:
         settle_options(self)
         object.__setattr__(self, "lora_targets", ",".join(target_names(self.lora_targets)))
+        settle_several(self)
         self._check_weights()
         self._check_adapters()
         self._check_attention()

@@ -22,8 +22,12 @@ class Breakdown(Record):
     """Parameters and buffers."""
     gradients_bytes: int = 0
     """Gradients of parameters that are alive at the peak."""
+    gradient_buckets_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What several GPUs add up their gradients in: DDP's buckets, or what FSDP sends."""
     optimizer_state_bytes: int = 0
     """The optimizer's tensors on the device."""
+    gathered_parameters_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """Weights gathered from all GPUs for the time they are used, and what they arrive in."""
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
     """Keys and values of completions that are being generated, if the peak is then."""
     activations_bytes: int = 0
@@ -34,6 +38,8 @@ class Breakdown(Record):
     """Peak reserved less peak allocated."""
     context_bytes: int = 0
     """Memory outside the allocator that belongs to no other process."""
+    nccl_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What NCCL takes outside the allocator to talk to other GPUs, if that is known apart from the context."""
     other_processes_bytes: int = 0
     """What the GPU held before this process started CUDA."""
 

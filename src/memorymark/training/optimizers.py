@@ -123,7 +123,18 @@ def make_optimizers(model: nn.Module, recipe: Recipe, link: CountedLink | None =
         makes = [(_muon, [p for p in trained if id(p) in matrices]), (_adamw, others)]
     if recipe.optimizer_in_backward:
         return [make([parameter]) for make, parameters in makes for parameter in parameters]
+    if recipe.strategy == "zero1":
+        return [_divided(make, parameters) for make, parameters in makes]
     return [make(parameters) for make, parameters in makes if parameters]
+
+
+def _divided(make: Make, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """Returns an optimizer that keeps the state of its share of the parameters and gets the others updated."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    optimizer: Any = ZeroRedundancyOptimizer(parameters, make)
+    optimizer.state = optimizer.optim.state  # where callers look for it
+    return optimizer  # type: ignore[no-any-return]
 
 
 def gradients_taken(recipe: Recipe, optimizers: Iterable[torch.optim.Optimizer]) -> AbstractContextManager[None]:

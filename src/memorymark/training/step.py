@@ -27,6 +27,7 @@ from memorymark.training.optimizers import gradients_taken, optimizers_of
 from memorymark.training.own_step import OnPhase, OwnStep, as_given, no_updates, require_undecided
 from memorymark.training.quantizing import scales_of
 from memorymark.training.reference import Reference
+from memorymark.training.sharding import COPYING
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
@@ -36,7 +37,7 @@ _has_compiled = False
 class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
-    ``model`` is already built and prepared. ``arrived`` returns a batch's tensor as it arrives on the device.
+    ``model`` is already built and prepared, ``wrapper`` what is called in its place, such as DDP's. ``arrived`` returns a batch's tensor as it arrives on the device.
     ``on_outputs`` is told what each forward pass returns, ``host`` counts what is offloaded.
     """
 
@@ -47,6 +48,7 @@ class TrainingStep:
         device: torch.device,
         *,
         model: nn.Module | None = None,
+        wrapper: nn.Module | None = None,
         arrived: Callable[[Tensor], Tensor] | None = None,
         on_outputs: Callable[[Any], None] | None = None,
         host: HostMeter | None = None,
@@ -62,7 +64,7 @@ class TrainingStep:
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         compiles = recipe.compile and not is_compiled(self.model)
-        self._forward: nn.Module = compiled(self.model) if compiles else self.model
+        self._forward: nn.Module = compiled(self.model) if compiles else wrapper or self.model
         self._on_outputs, self._outputs = on_outputs, None
         self._own = self._own_step()
         self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
@@ -84,8 +86,8 @@ class TrainingStep:
             if self._own is not None:
                 self._run_own(self._own, batch_size, on_phase)
             else:
-                for _ in range(self.recipe.accumulation_steps):
-                    with gradients_taken(self.recipe, self.optimizers):
+                for left in reversed(range(self.recipe.accumulation_steps)):
+                    with gradients_taken(self.recipe, self.optimizers), self._not_reducing(left):
                         self._forward_and_backward(batch_size, on_phase)
                 self._update()
         on_phase("optimizer")
@@ -168,6 +170,11 @@ class TrainingStep:
         """The optimizers' tensors on the device."""
         states = (state for one in self.optimizers for state in one.state.values())
         return (value for state in states for value in state.values() if isinstance(value, Tensor))
+
+    def _not_reducing(self, batches_left: int) -> AbstractContextManager[Any]:
+        """Lets DDP reduce the gradients of the last batch of a step only."""
+        no_sync = getattr(self._forward, "no_sync", None) if self.recipe.strategy in COPYING and batches_left else None
+        return no_sync() if no_sync is not None else nullcontext()
 
     def _new_scaler(self) -> torch.amp.GradScaler | None:
         if self.recipe.precision != "fp16":
@@ -273,7 +280,7 @@ class TrainingStep:
             return own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        if not self.recipe.half_precision:
+        if not self.recipe.half_precision or self.recipe.shards_weights:  # FSDP casts what it gathers
             return nullcontext()
         return torch.autocast(self.device.type, DTYPES[self.recipe.precision])
 

@@ -1,0 +1,126 @@
+"""Spreads a model over several GPUs as torch does: copies kept alike by DDP, or parts of it gathered by FSDP2.
+
+This process is rank 0 of a group in which nothing is sent: what a rank computes and allocates is real, what it would
+get from the others is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from memorymark.errors import UsageError
+from memorymark.question.recipe import Recipe
+from memorymark.training.weights import DTYPES
+
+FAKE = "fake"
+# Strategies that keep the whole model on each GPU, in DDP's wrapper.
+COPYING = ("ddp", "zero1")
+
+
+@contextmanager
+def alone_of_many(recipe: Recipe) -> Iterator[None]:
+    """Makes this process rank 0 of as many as the recipe has GPUs; nothing is sent."""
+    if recipe.gpus == 1:
+        yield
+        return
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    if dist.is_initialized():
+        raise UsageError(
+            "this process is already part of a torch.distributed group; ask from one that is not.", code="conflict"
+        )
+    store: Any = FakeStore()  # type: ignore[no-untyped-call]
+    dist.init_process_group(FAKE, store=store, rank=0, world_size=recipe.gpus)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def mesh_of(recipe: Recipe, device: torch.device) -> Any:
+    """Returns the GPUs as FSDP sees them: in one row, or a row for each machine."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    if recipe.strategy == "hsdp":
+        return init_device_mesh(
+            device.type, (recipe.nodes, recipe.gpus_per_node), mesh_dim_names=("replicate", "shard")
+        )
+    return init_device_mesh(device.type, (recipe.gpus,), mesh_dim_names=("shard",))
+
+
+def shard(model: nn.Module, recipe: Recipe, mesh: Any) -> None:
+    """Cuts the parameters of each block, and those outside of blocks, into a part for each GPU.
+
+    With mixed precision, weights are gathered in 16 bits and gradients are reduced in 32.
+    """
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    policy = MixedPrecisionPolicy()
+    if recipe.half_precision:
+        policy = MixedPrecisionPolicy(param_dtype=DTYPES[recipe.precision], reduce_dtype=torch.float32)
+    for block in (*blocks_of(model), model):
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=recipe.strategy != "zero2")
+
+
+def copied(model: nn.Module, *, is_fake: bool) -> tuple[nn.Module, dict[int, Tensor]]:
+    """Returns the model in DDP's wrapper, and its buckets of gradients, which the first backward pass adds.
+
+    torch orders the buckets anew after that pass, for which it reads values; fake tensors, which have none, keep the
+    first order. Both have as many bytes.
+    """
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.nn.parallel import distributed as ddp
+
+    buckets: dict[int, Tensor] = {}
+
+    def reduced(_, bucket):  # type: ignore[no-untyped-def]  # torch refuses any annotation but its own
+        buckets[bucket.index()] = bucket.buffer()
+        future: Any = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    with ExitStack() as stack:
+        for name in ("_verify_param_shape_across_processes", "_sync_module_states"):  # they compare and send values
+            stack.callback(setattr, ddp, name, getattr(ddp, name))
+            setattr(ddp, name, lambda *_, **__: None)
+        wrapper: Any = DistributedDataParallel(model)
+    wrapper.register_comm_hook(None, reduced)
+    if is_fake:
+        wrapper.reducer = _FirstOrder(wrapper.reducer)
+    return wrapper, buckets
+
+
+class _FirstOrder:
+    """DDP's reducer, with buckets that stay as they are."""
+
+    def __init__(self, reducer: Any) -> None:
+        self._reducer = reducer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reducer, name)
+
+    def _rebuild_buckets(self) -> bool:
+        return False
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """Returns the blocks of a model that are sharded one by one: like layers in a row, such as a transformer's."""
+    return list(_blocks(model))
+
+
+def _blocks(module: nn.Module) -> Iterator[nn.Module]:
+    for container in module.children():
+        layers = list(container.children()) if isinstance(container, (nn.ModuleList, nn.Sequential)) else []
+        kinds = Counter(map(type, layers))
+        repeated = [layer for layer in layers if kinds[type(layer)] > 1 and any(True for _ in layer.parameters())]
+        if repeated:
+            yield from repeated
+        else:
+            yield from _blocks(container)
