@@ -96,11 +96,12 @@ def _timed(question: Question, probe: Probe, found: SearchResult, log: TrialLog)
 
 
 def price_of(question: Question, info: ProbeInfo) -> Price | None:
-    """Returns the price of a GPU hour: the caller's, or the catalog's."""
+    """Returns the price of an hour: of one GPU by the caller's word or the catalog's, times how many train."""
+    gpu, gpus = info.gpu, question.request.recipe.gpus
+    price = gpu.price if gpu else None
     if question.price_per_hour is not None:
-        return Price(question.price_per_hour, "as given")
-    gpu = info.gpu
-    return gpu.price if gpu else None
+        price = Price(question.price_per_hour, "as given")
+    return price if price is None or gpus == 1 else price.of(gpus)
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:

@@ -13,10 +13,12 @@ from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
 from memorymark.prediction.memory.allocator import OutOfMemory
+from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
 from memorymark.prediction.timing import recurrent as recurrent_time
+from memorymark.prediction.timing.communication import Sharing, StepTime, links_of, messages_of
 from memorymark.prediction.timing.host_link import HostWork
 from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import RECURRENT, device_seconds, host_seconds, launches, step_seconds
@@ -58,8 +60,10 @@ class PredictedProbe:
         self._allocator = allocator
         self._step, self._gpu, self._recipe = step, gpu, recipe
         self._context_bytes = gpu.context_bytes[1]
-        self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
-        self._capped = self._capacity_bytes < gpu.usable_bytes
+        self._nccl_bytes = nccl_bytes(recipe)
+        usable_bytes = gpu.usable_bytes - self._nccl_bytes[1]
+        self._capacity_bytes = min(usable_bytes, memory_cap_bytes or usable_bytes)
+        self._capped = self._capacity_bytes < usable_bytes
         batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         unknown, untimed = split_unknown(step.later)
@@ -76,6 +80,9 @@ class PredictedProbe:
             unchecked_options=unchecked_options(recipe, step.facts.trainer),
             untimed_operations=untimed,
             untimed_options=untimed_options(recipe, step.facts.trainer),
+            nccl_bytes=self._nccl_bytes,
+            nccl_source=SOURCE if recipe.gpus > 1 else "",
+            links=links_of(recipe, gpu),
             **asdict(step.facts),
         )
 
@@ -109,23 +116,37 @@ class PredictedProbe:
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
-        seconds = self._seconds(batch_size, trial.peak_allocated_bytes)
+        time, host = self._time(batch_size, trial.peak_allocated_bytes), self._host_seconds(batch_size)
+        seconds = step_seconds(time.together, host)
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
-        samples = batch_size * self._recipe.accumulation_steps
+        samples = batch_size * self._recipe.accumulation_steps * self._recipe.gpus
         trial = replace(
             trial,
             breakdown=replace(
                 peak_breakdown(self._trace(batch_size), self._step.owners, trial.peak_allocated_bytes),
                 allocator_slack_bytes=trial.peak_reserved_bytes - trial.peak_allocated_bytes,
                 context_bytes=self._context_bytes,
+                nccl_bytes=self._nccl_bytes[1],
             ),
             step_seconds=seconds,
             samples_per_second=samples / seconds,
         )
         # With expandable segments the last page may reach beyond a cap.
         info, capacity = self.info, max(self._capacity_bytes, trial.peak_reserved_bytes)
-        intervals = trial_intervals(trial, self._gpu, certain=info.certain, timed=info.timed, capacity_bytes=capacity)
+        intervals = trial_intervals(
+            trial,
+            self._gpu,
+            certain=info.certain,
+            timed=info.timed,
+            capacity_bytes=capacity,
+            nccl_bytes=self._nccl_bytes,
+        )
+        if self._recipe.gpus > 1:
+            fastest, slowest = self._sharing.extremes(time, host, self._gpu, timed=info.timed)
+            intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
+            computing = step_seconds(time.computing, host)
+            trial = replace(trial, computing_seconds=computing, communicating_seconds=time.talking)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
     def _with_worst_routing(
@@ -213,7 +234,9 @@ class PredictedProbe:
             optimizer_peak_bytes=peaks["optimizer"],
             between_peak_bytes={name: peak for name, peak in peaks.items() if name not in PHASES_OF_STEP},
             resting_bytes=allocator.allocated_bytes,
-            device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
+            device_bytes=allocator.peak_reserved_bytes + self._context_bytes + self._nccl_bytes[1],
+            gpus=self._recipe.gpus,
+            strategy=self._recipe.strategy if self._recipe.gpus > 1 else None,
             allocator_retries=allocator.retries - retries,
             failure=failure,
             peak_host_bytes=memory.host.peak_bytes,
@@ -317,20 +340,25 @@ class PredictedProbe:
         counted = self._step.later.counted(self._recipe.accumulation_steps)
         return [one for one in counted if one[1].operation.on_host or one[1].operation.base_name in COPIES]
 
-    def _seconds(self, batch_size: int, peak_bytes: int) -> float:
+    def _time(self, batch_size: int, peak_bytes: int) -> StepTime:
+        """Returns the time of a step on the device, with copies and what several GPUs send."""
         device: Counter[Phase] = Counter()
-        recurrent = 0.0
         for phase, growth, count in self._kernels:
             operation = growth.at(batch_size)
             seconds = device_seconds(operation, self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)
             device[phase] += count * growth.times(batch_size) * seconds  # type: ignore[assignment]
-            if operation.name in RECURRENT:
-                recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
-        host = self._host_work(batch_size)
+        copies = self._host_work(batch_size)
         # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
-        phases = dict.fromkeys([*device, *host])
-        in_line = sum(host[phase].seconds_beside(device[phase], self._gpu) for phase in phases)
-        return step_seconds(in_line, self._host_seconds(batch_size) + recurrent)
+        phases = dict.fromkeys([*device, *copies])
+        return self._sharing.time({phase: copies[phase].seconds_beside(device[phase], self._gpu) for phase in phases})
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        """What the GPUs send each other in a step."""
+        owners, weights = self._step.owners, self._step.weights
+        buckets = [size for number, size in weights.items() if owners.get(number) == "gradient_buckets"]
+        messages = messages_of(self._step.later, buckets, self._recipe.accumulation_steps)
+        return Sharing(messages, self._recipe, self._gpu)
 
     def _host_work(self, batch_size: int) -> dict[Phase, HostWork]:
         """Returns the copies and the work on the host in each phase of a step."""
@@ -340,9 +368,15 @@ class PredictedProbe:
         return phases
 
     def _host_seconds(self, batch_size: int) -> float:
+        """Returns how long the host takes to launch a step."""
+        recurrent = sum(
+            count * recurrent_time.host_seconds(growth.at(batch_size), self._gpu)
+            for _, growth, count in self._kernels
+            if growth.operation.name in RECURRENT
+        )
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
         steps = self._recipe.accumulation_steps
-        return host_seconds(
+        return recurrent + host_seconds(
             self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=batch_size
         )
 

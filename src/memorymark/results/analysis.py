@@ -359,4 +359,6 @@ def predicted_interval(info: ProbeInfo, maximum: int, trials: list[Trial]) -> tu
     gpu = info.gpu
     if info.source != "predicted" or gpu is None:
         return None
-    return maximum_interval(maximum, trials, gpu, certain=info.certain, capped=info.capped)
+    return maximum_interval(
+        maximum, trials, gpu, certain=info.certain, capped=info.capped, nccl_bytes=info.nccl_bytes
+    )
