@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memorymark.devices import Device
-from memorymark.errors import UsageError
+from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message, as_message
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
@@ -15,6 +15,14 @@ UNCOMPILED_FUNCTIONS = "pass the functions as they were before torch.compile"
 
 def check_device(recipe: Recipe, device: Device) -> None:
     """Raises if the recipe cannot run on the device."""
+    if recipe.gpus > 1:
+        raise UsageError(
+            Message("several {gpus} are predicted, not measured; name theirs with {gpu:h100}."),
+            code="not_applicable",
+            field="gpus",
+            given=recipe.gpus,
+            proposals=[Proposal("predict for h100", {"device": None, "gpu": "h100"})],
+        )
     if recipe.compile and device.kind != "cuda":
         dropped = without("compile", usual=False)
         raise not_compiled_on(device, Message("drop {compile}"), field="compile", given=True, proposals=[dropped])

@@ -271,13 +271,13 @@ class Recipe(SeveralGpus):
         return not self.optimizer_in_backward and self.offload != "optimizer"
 
     def least_bytes(self, parameters: int) -> int:
-        """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
+        """Returns the least memory that weights, gradients and optimizer state take on a GPU, however small the batch."""
         weight = WEIGHT_BYTES[self.kept_weights("fp32")]
         if self.lora or self.offload == "optimizer":
-            return int(parameters * weight)
+            return int(parameters * weight / self.parts_of_weights)
         gradient = 0.0 if self.optimizer_in_backward else weight
         state = EIGHT_BIT_STATE_BYTES if self.optimizer == "adamw8bit" else STATES.get(self.optimizer, 0) * weight
-        return int(parameters * (weight + gradient + state))
+        return int(parameters * ((weight + gradient) / self.parts_of_weights + state / self.parts_of_state))
 
     def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """Describes the recipe in a few words, without defaults: ``bf16, AdamW, checkpointing``.

@@ -78,6 +78,18 @@ class SeveralGpus:
         return self.strategy in SHARDING
 
     @property
+    def parts_of_weights(self) -> int:
+        """Into how many parts the weights are cut."""
+        if not self.shards_weights:
+            return 1
+        return self.gpus_per_node if self.strategy == "hsdp" else self.gpus
+
+    @property
+    def parts_of_state(self) -> int:
+        """Into how many parts the optimizer's state is cut."""
+        return self.gpus if self.strategy == "zero1" else self.parts_of_weights
+
+    @property
     def gpus_per_node(self) -> int:
         """The GPUs in each machine."""
         return self.gpus // self.nodes

@@ -173,7 +173,7 @@ def print_comparison(result: Comparison, console: Console | None = None) -> None
     table = make_table("GPU", "max", "use", unit, "whole run" if runs else "$/million", "price", "")
     claims = (("fastest", result.fastest), ("cheapest", result.cheapest))
     for contender in result.contenders:
-        analysis, price = contender.analysis, contender.gpu.price
+        analysis, price = contender.analysis, contender.price
         name = short_name(contender)
         if analysis is None:
             table.add_row(name, "[red]does not fit[/red]")

@@ -36,12 +36,15 @@ SMALL = " (small stand-in)"
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
+    "gradient_buckets_bytes": "buckets of gradients",
     "optimizer_state_bytes": "optimizer state",
+    "gathered_parameters_bytes": "gathered parameters",
     "kv_cache_bytes": "KV cache of generation",
     "activations_bytes": "activations",
     "temporaries_bytes": "temporaries and workspaces",
     "allocator_slack_bytes": "allocator slack",
     "context_bytes": "CUDA context",
+    "nccl_bytes": "NCCL",
     "other_processes_bytes": "other processes",
 }
 

@@ -53,30 +53,31 @@ class Contender(FromAnalysis, Document):
     @property
     @in_document
     def usd_per_million_samples(self) -> float | None:
-        """Dollars for a million samples at the catalog's price."""
-        if self.samples_per_second is None or self.gpu.price is None:
+        """Dollars for a million samples at that price."""
+        if self.samples_per_second is None or self.price is None:
             return None
-        return usd_per_million_samples(self.gpu.price.usd_per_hour, self.samples_per_second)
+        return usd_per_million_samples(self.price.usd_per_hour, self.samples_per_second)
 
     @property
     @in_document(older=None)
     def whole_run(self) -> WholeRun | None:
         """The run that the question describes, at the batch worth using; null if it describes none."""
-        return whole_run(self.analysis.usage, self.timed, self.gpu.price) if self.analysis else None
+        return whole_run(self.analysis.usage, self.timed, self.price) if self.analysis else None
 
     @property
     def cost_interval(self) -> Interval | None:
         """The interval of the cost of a million samples."""
-        if self.speed_interval is None or self.gpu.price is None:
+        if self.speed_interval is None or self.price is None:
             return None
-        low, high = (usd_per_million_samples(self.gpu.price.usd_per_hour, speed) for speed in self.speed_interval)
+        low, high = (usd_per_million_samples(self.price.usd_per_hour, speed) for speed in self.speed_interval)
         return high, low
 
     @property
     @in_document
     def price(self) -> Price | None:
-        """The price of an hour."""
-        return self.gpu.price
+        """The catalog's price of an hour, of all GPUs that train together."""
+        price, gpus = self.gpu.price, self.analysis.request.recipe.gpus if self.analysis else 1
+        return price if price is None or gpus == 1 else price.of(gpus)
 
 
 @dataclass(frozen=True)

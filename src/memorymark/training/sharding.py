@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from memorymark.errors import UsageError
+from memorymark.errors import Proposal, UsageError
+from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
 from memorymark.training.weights import DTYPES
+from memorymark.training.workload import Workload
 
 FAKE = "fake"
 # Strategies that keep the whole model on each GPU, in DDP's wrapper.
@@ -42,6 +44,29 @@ def alone_of_many(recipe: Recipe) -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def require_spreadable(workload: Workload, recipe: Recipe) -> None:
+    """Refuses trainings that only one GPU is known to do as is assumed here."""
+    if recipe.gpus == 1:
+        return
+    reasons = {
+        "runs a step of its own": workload.step is not None or bool(workload.between),
+        "compares with a second model": workload.compares,
+        "generates its samples": bool(workload.completions),
+        "has quantized weights": workload.quantization is not None,
+        "has an optimizer of its own": workload.optimizer is not None and recipe.strategy != "ddp",
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise UsageError(
+                Message("{name} {reason}, which is not predicted for several {gpus} yet; drop that option.",
+                        name=workload.name, reason=reason),
+                code="not_applicable",
+                field="gpus",
+                given=recipe.gpus,
+                proposals=[Proposal("one GPU", {"gpus": None, "nodes": None, "strategy": None})],
+            )
 
 
 def mesh_of(recipe: Recipe, device: torch.device) -> Any:

@@ -43,7 +43,7 @@ from memorymark.training.building import build_model
 from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import TrainingFacts, facts_of
 from memorymark.training.generation import Generation
-from memorymark.training.sharding import COPYING, alone_of_many
+from memorymark.training.sharding import COPYING, alone_of_many, require_spreadable
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.workload import Batch, Workload
 
@@ -97,6 +97,7 @@ def trace_training(
     if recipe.compile:
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+    require_spreadable(workload, recipe)
     shorten = not every_layer and _runs_by_the_book(workload, recipe)
     step, routed = _trace(workload, recipe, capability, "even", shorten=shorten)
     if not routed:
