@@ -132,7 +132,8 @@ def _divided(make: Make, parameters: list[nn.Parameter]) -> torch.optim.Optimize
     """Returns an optimizer that keeps the state of its share of the parameters and gets the others updated."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    optimizer: Any = ZeroRedundancyOptimizer(parameters, make)
+    kind: Any = make
+    optimizer: Any = ZeroRedundancyOptimizer(parameters, kind)
     optimizer.state = optimizer.optim.state  # where callers look for it
     return optimizer  # type: ignore[no-any-return]
 
