@@ -49,10 +49,11 @@ OPTIONS = (
 def suggest(question: Question, error: DoesNotFitError, site: Site, on_event: OnEvent) -> list[Suggestion] | None:
     """Returns what fits instead, best first: a changed recipe on the same GPU, a larger GPU, or both.
 
-    Returns ``None`` if nothing can be predicted because the device is not in the catalog, or if a worker was lost.
+    Returns ``None`` if nothing can be predicted because the device is not in the catalog, or if a worker was lost; and
+    for several GPUs, for which changes are not searched.
     """
     gpu = _gpu_of(question, error)
-    if gpu is None:
+    if gpu is None or question.request.recipe.gpus > 1:
         return None
     lengths = sorted(question.seq_lens)
     about = question.at_length(lengths[0]) if lengths else question

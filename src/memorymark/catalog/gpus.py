@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +51,10 @@ class Price(Record):
     """Its date, as in 2026-08-03; null if it has none."""
     note: str = ""
     """What else there is to know, such as the provider's name of the machine."""
+
+    def of(self, gpus: int) -> Price:
+        """Returns the price of several GPUs for an hour."""
+        return replace(self, usd_per_hour=gpus * self.usd_per_hour, note=f"{gpus} GPUs")
 
     def describe(self) -> str:
         """``$1.29/h, lambda, 2026-08-03``."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, get_args
 
 from memorymark.results.trial import Breakdown
 
 Phase = str
 """``generation``, ``forward``, ``backward``, ``optimizer``, or the name of what runs between the steps."""
 PHASES_OF_STEP = ("generation", "forward", "backward", "optimizer")
-Owner = Literal["weights", "gradients", "optimizer_state"]
+Owner = Literal["weights", "gradients", "gradient_buckets", "optimizer_state", "gathered_parameters"]
 
 
 @dataclass
@@ -21,11 +21,13 @@ class Trace:
 
     ``before`` holds the blocks alive when it began, ``events`` the blocks allocated (positive bytes) and freed
     (negative), and ``marks`` the number of events at the end of each phase. A key names a block while it lives.
+    ``parts`` are those of the blocks that do not live on, but are known by what makes them.
     """
 
     before: dict[Hashable, int] = field(default_factory=dict)
     events: list[tuple[Hashable, int]] = field(default_factory=list)
     marks: list[tuple[Phase, int]] = field(default_factory=list)
+    parts: dict[Hashable, Owner] = field(default_factory=dict)
 
 
 def peak_breakdown(trace: Trace, owners: Mapping[Hashable, Owner], peak_allocated_bytes: int) -> Breakdown:
@@ -37,11 +39,10 @@ def peak_breakdown(trace: Trace, owners: Mapping[Hashable, Owner], peak_allocate
     """
     kept, generated = _kept_by_forward(trace), _end_of_generation(trace)
     owned = {block: owners[block[0]] for block in _alive_after(trace, _end_of_backward(trace)) if block[0] in owners}
-    parts = ("weights", "gradients", "optimizer_state", "kv_cache", "activations", "temporaries")
-    sizes = dict.fromkeys(parts, 0)
+    sizes = dict.fromkeys((*get_args(Owner), "kv_cache", "activations", "temporaries"), 0)
     for block, size in _alive_after(trace, _events_until_peak(trace)).items():
         part = "activations" if block in kept else "kv_cache" if 0 <= block[1] < generated else "temporaries"
-        sizes[owned.get(block) or part] += size
+        sizes[owned.get(block) or trace.parts.get(block[0]) or part] += size
     sizes["temporaries"] += peak_allocated_bytes - sum(sizes.values())
     return Breakdown(**{f"{part}_bytes": size for part, size in sizes.items()})
 

@@ -18,6 +18,12 @@ def dense_parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         yield tensor
 
 
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns what this process holds of a tensor that several share, and any other tensor as it is."""
+    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    return local
+
+
 class StorageNumbers:
     """Gives each storage a unique number; calls ``on_death`` with that number when the storage is gone."""
 
@@ -40,6 +46,12 @@ class StorageNumbers:
         self._numbers[id(storage)] = number
         self._references[number] = weakref.ref(storage, partial(self._forget, id(storage), number))
         return number
+
+    def forget(self, storage: torch.UntypedStorage) -> None:
+        """Takes a storage to be gone, as one whose memory was given back; if it is seen again, it gets a new number."""
+        number = self._numbers.get(id(storage))
+        if number is not None:
+            self._forget(id(storage), number, None)
 
     def _forget(self, key: int, number: int, _: object) -> None:
         del self._numbers[key], self._references[number]

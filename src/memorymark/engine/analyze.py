@@ -15,6 +15,7 @@ from memorymark.messages import Message
 from memorymark.probe.base import Probe
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question, not_counted_in_tokens
+from memorymark.question.recipe import Recipe
 from memorymark.question.request import OwnRequest, Request
 from memorymark.results.analysis import Analysis, predicted_interval
 from memorymark.results.cost import with_hours_of_run
@@ -96,13 +97,14 @@ def _timed(question: Question, probe: Probe, found: SearchResult, log: TrialLog)
 
 
 def price_of(question: Question, info: ProbeInfo) -> Price | None:
-    """Returns the price of a GPU hour: the caller's, or the catalog's."""
+    """Returns the price of an hour: of one GPU by the caller's word or the catalog's, times how many train."""
+    gpu, gpus = info.gpu, question.request.recipe.gpus
+    price = gpu.price if gpu else None
     if question.price_per_hour is not None:
-        return Price(question.price_per_hour, "as given")
-    if info.gpu_id is not None and info.gpu_id in (question.prices or {}):
-        return Price((question.prices or {})[info.gpu_id], "as given")
-    gpu = info.gpu
-    return gpu.price if gpu else None
+        price = Price(question.price_per_hour, "as given")
+    elif info.gpu_id is not None and info.gpu_id in (question.prices or {}):
+        price = Price((question.prices or {})[info.gpu_id], "as given")
+    return price if price is None or gpus == 1 else price.of(gpus)
 
 
 def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> DoesNotFitError:
@@ -121,11 +123,19 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
         f"{request.entry.name} ({recipe}{sample}) does not train within "
         f"{format_bytes(info.target_bytes)} even at batch {trial.batch_size}{by}",
         shortfall or None,
-        hint=Message("raise {memory_gib}, or take a smaller model or shorter samples")
-        if info.capped
-        else "take a smaller model or shorter samples",
+        hint=_what_else(request.recipe, capped=info.capped),
         info=info,
     )
+
+
+def _what_else(recipe: Recipe, *, capped: bool) -> Message | str:
+    """Says what to try if nothing is known to fit."""
+    if recipe.gpus > 1:
+        more = "take more {gpus}, add {gradient_checkpointing}, or shorten the samples"
+        return Message(more if recipe.shards_weights else f"cut the weights with {{strategy:fsdp}}, or {more}")
+    if capped:
+        return Message("raise {memory_gib}, or take a smaller model or shorter samples")
+    return "take a smaller model or shorter samples"
 
 
 def least_bytes(request: Request, info: ProbeInfo) -> int:

@@ -14,14 +14,18 @@ from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
 from memorymark.prediction.calibration.correction import Correction
 from memorymark.prediction.memory.allocator import OutOfMemory
+from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.timing.communication import Sharing, links_of, messages_of
 from memorymark.prediction.timing.known import split_unknown
+from memorymark.prediction.timing.roofline import step_seconds
 from memorymark.prediction.timing.step_time import StepTimes
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth, Program
+from memorymark.prediction.tracing.spreading import parts_of
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
@@ -66,8 +70,10 @@ class PredictedProbe:
         self._step, self._recipe, self._correction = step, recipe, correction
         self._gpu = gpu if correction is None else correction.gpu  # with the link as it was measured
         self._context_bytes = gpu.context_bytes[1]
-        self._capacity_bytes = min(gpu.usable_bytes, memory_cap_bytes or gpu.usable_bytes)
-        self._capped = self._capacity_bytes < gpu.usable_bytes
+        self._nccl_bytes = nccl_bytes(recipe)
+        usable_bytes = gpu.usable_bytes - self._nccl_bytes[1]
+        self._capacity_bytes = min(usable_bytes, memory_cap_bytes or usable_bytes)
+        self._capped = self._capacity_bytes < usable_bytes
         batches = min(recipe.accumulation_steps, SIMULATED_BATCHES)
         self._first, self._later = step.first.accumulating(batches), step.later.accumulating(batches)
         unknown, untimed = split_unknown(step.later)
@@ -90,6 +96,9 @@ class PredictedProbe:
             unchecked_options=unchecked_options(recipe, step.facts.trainer),
             untimed_operations=untimed,
             untimed_options=untimed_options(recipe, step.facts.trainer),
+            nccl_bytes=self._nccl_bytes,
+            nccl_source=SOURCE if recipe.gpus > 1 else "",
+            links=links_of(recipe, gpu),
             **asdict(step.facts),
         )
 
@@ -124,16 +133,18 @@ class PredictedProbe:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
         trial = self.try_from_start(batch_size)
         time = None if self._gpu.memory_only else self._times.at(batch_size, trial.peak_allocated_bytes)
-        seconds = time.seconds if time is not None else None
+        shared = self._sharing.time(time.phases) if time is not None else None
+        seconds = step_seconds(shared.together, time.host) if time is not None and shared is not None else None
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
-        samples = batch_size * self._recipe.accumulation_steps
+        samples = batch_size * self._recipe.accumulation_steps * self._recipe.gpus
         trial = replace(
             trial,
             breakdown=replace(
                 peak_breakdown(self._trace(batch_size), self._step.owners, trial.peak_allocated_bytes),
                 allocator_slack_bytes=trial.peak_reserved_bytes - trial.peak_allocated_bytes,
                 context_bytes=self._context_bytes,
+                nccl_bytes=self._nccl_bytes[1],
             ),
             step_seconds=seconds,
             samples_per_second=samples / seconds if seconds else None,
@@ -149,7 +160,17 @@ class PredictedProbe:
             shares=time.shares() if time is not None else None,
             never_timed=time.never_timed_share if time is not None else 0.0,
             calibrated=info.gpu_knowledge == "calibrated",
+            nccl_bytes=self._nccl_bytes,
         )
+        if self._recipe.gpus > 1 and time is not None and shared is not None and seconds is not None:
+            factors = (intervals["step_seconds"][0] / seconds, intervals["step_seconds"][1] / seconds)
+            fastest, slowest = self._sharing.extremes(shared, time.host, factors)
+            intervals |= {
+                "step_seconds": (fastest, slowest),
+                "samples_per_second": (samples / slowest, samples / fastest),
+            }
+            computing = step_seconds(shared.computing, time.host)
+            trial = replace(trial, computing_seconds=computing, communicating_seconds=shared.talking)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
     def _with_worst_routing(
@@ -247,7 +268,9 @@ class PredictedProbe:
             optimizer_peak_bytes=peaks["optimizer"],
             between_peak_bytes={name: peak for name, peak in peaks.items() if name not in PHASES_OF_STEP},
             resting_bytes=allocator.allocated_bytes,
-            device_bytes=allocator.peak_reserved_bytes + self._context_bytes,
+            device_bytes=allocator.peak_reserved_bytes + self._context_bytes + self._nccl_bytes[1],
+            gpus=self._recipe.gpus,
+            strategy=self._recipe.strategy if self._recipe.gpus > 1 else None,
             allocator_retries=allocator.retries - retries,
             failure=failure,
             peak_host_bytes=memory.host.peak_bytes,
@@ -300,7 +323,7 @@ class PredictedProbe:
             for number, size in growth.made_at(batch_size)
             if number in kept and not growth.operation.on_host
         }
-        trace = Trace(before=dict(outputs))
+        trace = Trace(before=dict(outputs), parts=parts_of(program) if self._recipe.gpus > 1 else {})
         for lasting in (self._step.weights, self._step.optimizer_state):
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
         carried = self._carried_bytes(batch_size)
@@ -331,6 +354,14 @@ class PredictedProbe:
         later = self._step.later
         made = (one for growth in later.operations for one in growth.made_at(batch_size))
         return {later.carried[number]: size for number, size in made if number in later.carried}
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        """What the GPUs send each other in a step."""
+        owners, weights = self._step.owners, self._step.weights
+        buckets = [size for number, size in weights.items() if owners.get(number) == "gradient_buckets"]
+        messages = messages_of(self._step.later, buckets, self._recipe.accumulation_steps)
+        return Sharing(messages, self._recipe, self._gpu)
 
 
 def _too_long(operations: int) -> Failure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memorymark.devices import Device
-from memorymark.errors import UsageError
+from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message, as_message
 from memorymark.question.recipe import Recipe
 from memorymark.suggestions import without
@@ -15,6 +15,14 @@ UNCOMPILED_FUNCTIONS = "pass the functions as they were before torch.compile"
 
 def check_device(recipe: Recipe, device: Device) -> None:
     """Raises if the recipe cannot run on the device."""
+    if recipe.gpus > 1 and device.kind != "cuda":
+        raise UsageError(
+            Message("one of several {gpus} is measured on a CUDA GPU; predict for one with {gpu:h100}."),
+            code="not_applicable",
+            field="gpus",
+            given=recipe.gpus,
+            proposals=[Proposal("predict for h100", {"device": None, "gpu": "h100"})],
+        )
     if recipe.compile and device.kind != "cuda":
         dropped = without("compile", usual=False)
         raise not_compiled_on(device, Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
@@ -41,6 +49,14 @@ def not_compiled_on(device: Device, instead: str | Message = UNCOMPILED_FUNCTION
 
 def check_own_model(recipe: Recipe) -> None:
     """Raises if the recipe would change the layers or the weights of the caller's own model."""
+    if recipe.gpus > 1:
+        raise UsageError(
+            Message("your own module is not spread over several {gpus}; make a Workload of it, or drop that option."),
+            code="not_applicable",
+            field="gpus",
+            given=recipe.gpus,
+            proposals=[without("gpus", usual=1)],
+        )
     if recipe.lora:
         raise UsageError(
             Message("LoRA adapters are not added to your own module; add them yourself and drop {lora}."),

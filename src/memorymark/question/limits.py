@@ -18,3 +18,5 @@ LONGEST_PATH = 1000
 MOST_LENGTHS = 32
 # GPUs in one question.
 MOST_GPUS = 100
+# GPUs that train together.
+MOST_TOGETHER = 16_384

@@ -35,6 +35,7 @@ from memorymark.question.recipe_choices import (
     Precision,
     Weights,
 )
+from memorymark.question.several_gpus import SeveralGpus, settle_several
 from memorymark.suggestions import Proposal, without
 
 FUSED_OPTIMIZERS = ("adamw", "adam", "sgd")
@@ -63,7 +64,7 @@ LAYER_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*", re.ASCII)
 
 @group("recipe")
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(SeveralGpus):
     """How a model is trained: everything about a step except the model, the sample's shape and the batch size.
 
     The default is a full step as most scripts run it: fp32, AdamW, train mode, the model's own loss.
@@ -239,6 +240,7 @@ class Recipe:
     def __post_init__(self) -> None:
         settle_options(self)
         object.__setattr__(self, "lora_targets", ",".join(target_names(self.lora_targets)))
+        settle_several(self)
         self._check_weights()
         self._check_adapters()
         self._check_attention()
@@ -269,13 +271,13 @@ class Recipe:
         return not self.optimizer_in_backward and self.offload != "optimizer"
 
     def least_bytes(self, parameters: int) -> int:
-        """Returns the least memory that weights, gradients and optimizer state take, however small the batch."""
+        """Returns the least memory that weights, gradients and optimizer state take on a GPU, whatever the batch."""
         weight = WEIGHT_BYTES[self.kept_weights("fp32")]
         if self.lora or self.offload == "optimizer":
-            return int(parameters * weight)
+            return int(parameters * weight / self.parts_of_weights)
         gradient = 0.0 if self.optimizer_in_backward else weight
         state = EIGHT_BIT_STATE_BYTES if self.optimizer == "adamw8bit" else STATES.get(self.optimizer, 0) * weight
-        return int(parameters * (weight + gradient + state))
+        return int(parameters * ((weight + gradient) / self.parts_of_weights + state / self.parts_of_state))
 
     def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """Describes the recipe in a few words, without defaults: ``bf16, AdamW, checkpointing``.

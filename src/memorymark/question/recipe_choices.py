@@ -16,6 +16,7 @@ Weights = Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
 LoraVariant = Literal["lora", "dora", "rslora"]
 Checkpointing = Literal["none", "full", "selective"]
 Offload = Literal["none", "activations", "optimizer"]
+Strategy = Literal["auto", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
 
 PRECISION = Choice(
     "precision",
@@ -78,3 +79,15 @@ CHECKPOINTING = Choice(
 OFFLOAD = Choice("offload", get_args(Offload), {"activation": "activations", "optimizer_state": "optimizer"})
 LORA_VARIANT = Choice("lora_variant", get_args(LoraVariant), {"use_dora": "dora", "use_rslora": "rslora"})
 ALLOCATOR = Choice("allocator", get_args(AllocatorKind), {"expandable_segments": "expandable", "segments": "default"})
+STRATEGY = Choice(
+    "strategy",
+    get_args(Strategy),
+    {
+        **dict.fromkeys(("distributed_data_parallel", "data parallel"), "ddp"),
+        **dict.fromkeys(("fsdp2", "fully_shard", "full_shard"), "fsdp"),
+        **dict.fromkeys(("shard_grad_op", "zero-2", "zero_2"), "zero2"),
+        **dict.fromkeys(("hybrid_shard", "hybrid"), "hsdp"),
+        **dict.fromkeys(("zero-1", "zero_1"), "zero1"),
+        **dict.fromkeys(("zero-3", "zero_3"), "zero3"),
+    },
+)

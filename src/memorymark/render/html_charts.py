@@ -13,7 +13,7 @@ from memorymark.results.trial import Trial
 from memorymark.units import gib
 
 # Memory outside the allocator, which a cap does not count.
-OUTSIDE = ("context_bytes", "other_processes_bytes")
+OUTSIDE = ("context_bytes", "nccl_bytes", "other_processes_bytes")
 # The width of a digit, and the space between labels.
 DIGIT_WIDTH, BETWEEN_LABELS = 7, 8
 # The fraction of its slot that a column fills.

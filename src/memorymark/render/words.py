@@ -8,6 +8,7 @@ from memorymark.question.request import Request
 from memorymark.question.usage import Usage
 from memorymark.render.generated import generated_notes
 from memorymark.render.rates import rate_interval, run_words, speed_words
+from memorymark.render.several import several_notes
 from memorymark.results.analysis import Analysis
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
@@ -39,12 +40,15 @@ SMALL = " (small stand-in)"
 PARTS = {
     "weights_bytes": "weights",
     "gradients_bytes": "gradients",
+    "gradient_buckets_bytes": "buckets of gradients",
     "optimizer_state_bytes": "optimizer state",
+    "gathered_parameters_bytes": "gathered parameters",
     "kv_cache_bytes": "KV cache of generation",
     "activations_bytes": "activations",
     "temporaries_bytes": "temporaries and workspaces",
     "allocator_slack_bytes": "allocator slack",
     "context_bytes": "CUDA context",
+    "nccl_bytes": "NCCL",
     "other_processes_bytes": "other processes",
 }
 
@@ -251,6 +255,7 @@ def notes(result: Analysis) -> list[str]:
         about_memory(result.info),
         SYNTHETIC,
         *training_notes(result.info, result.request.recipe),
+        *several_notes(result.info, result.request.recipe, result.recommended or result.maximum),
         *offload_notes(result.info, result.request.recipe, result.recommended, result.maximum),
         *generated_notes(result.info, result.recommended, result.maximum),
         *generation_notes(result),

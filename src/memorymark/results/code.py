@@ -144,8 +144,20 @@ class Plan:
         return self.recipe.optimizer == "muon" and not self.own_optimizer
 
     @property
+    def several(self) -> bool:
+        """Whether several GPUs train together."""
+        return self.recipe.gpus > 1
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether each of several GPUs has the whole model."""
+        return self.several and not self.recipe.shards_weights
+
+    @property
     def needs_plain_loop(self) -> str:
         """Why neither transformers' Trainer nor Lightning's trains this way; empty if they do."""
+        if self.several:
+            return "spreads a model over GPUs in just this way"
         if self.recipe.optimizer_in_backward:
             return "updates weights in the backward pass"
         if self.offloads_optimizer:

@@ -81,8 +81,10 @@ class Contender(FromAnalysis, Document):
     @property
     @in_document
     def price(self) -> Price | None:
-        """The price of an hour: the caller's, or the catalog's."""
-        return self.gpu.price if self.own_price is None else Price(self.own_price, "as given")
+        """The price of an hour of all GPUs that train together: the caller's, or the catalog's."""
+        price = self.gpu.price if self.own_price is None else Price(self.own_price, "as given")
+        gpus = self.analysis.request.recipe.gpus if self.analysis else 1
+        return price if price is None or gpus == 1 else price.of(gpus)
 
     @property
     @in_document(older=False)

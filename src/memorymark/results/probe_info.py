@@ -88,6 +88,12 @@ class ProbeInfo(Record):
     """Whether a model that writes text is fine-tuned."""
     vocabulary: int = field(default=0, metadata=ADDED_LATER)
     """The logits of a token if the loss can be computed in chunks, else 0."""
+    nccl_bytes: tuple[int, int, int] = field(default=(0, 0, 0), metadata=ADDED_LATER)
+    """What NCCL takes of each of several GPUs, outside the allocator: the least, the usual, the most."""
+    nccl_source: str = field(default="", metadata=ADDED_LATER)
+    """Where that comes from; empty if one GPU trains alone."""
+    links: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    """What several GPUs are assumed to talk over: within a machine, and between machines."""
     convolves_images: bool = field(default=False, metadata=ADDED_LATER)
     """Whether the model applies 2-D convolutions to images, so that channels_last can help."""
     small: bool = False

@@ -22,8 +22,12 @@ class Breakdown(Record):
     """Parameters and buffers."""
     gradients_bytes: int = 0
     """Gradients of parameters that are alive at the peak."""
+    gradient_buckets_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What several GPUs add up their gradients in: DDP's buckets, or what FSDP sends."""
     optimizer_state_bytes: int = 0
     """The optimizer's tensors on the device."""
+    gathered_parameters_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """Weights gathered from all GPUs for the time they are used, and what they arrive in."""
     kv_cache_bytes: int = field(default=0, metadata=ADDED_LATER)
     """Keys and values of completions that are being generated, if the peak is then."""
     activations_bytes: int = 0
@@ -34,6 +38,8 @@ class Breakdown(Record):
     """Peak reserved less peak allocated."""
     context_bytes: int = 0
     """Memory outside the allocator that belongs to no other process."""
+    nccl_bytes: int = field(default=0, metadata=ADDED_LATER)
+    """What NCCL takes outside the allocator to talk to other GPUs, if that is known apart from the context."""
     other_processes_bytes: int = 0
     """What the GPU held before this process started CUDA."""
 
@@ -52,6 +58,24 @@ class Breakdown(Record):
             context_bytes=outside_bytes - others_bytes,
             other_processes_bytes=others_bytes,
         )
+
+
+@dataclass(frozen=True)
+class PerGpu(Record):
+    """One of several GPUs that train together: the first, which holds as much as any."""
+
+    batch_size: int
+    """Samples in one of its forward passes."""
+    peak_allocated_bytes: int
+    """The most that its tensors held at one moment."""
+    peak_reserved_bytes: int
+    """The most that its allocator had taken from the device."""
+    device_bytes: int
+    """That, and everything outside the allocator: the CUDA context and NCCL."""
+    breakdown: Breakdown | None
+    """What it held at the peak; null for quick and failed trials."""
+    samples_per_second: float | None
+    """Its part of the throughput; null if the trial was not timed."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +166,37 @@ class Trial(Record, Shown):
     """
     generation_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
     """The peak of allocated bytes while completions are generated; 0 if none are."""
+    gpus: int = field(default=1, metadata=ADDED_LATER)
+    """How many GPUs train together. The batch size, and all memory, is then that of each; throughput is of all."""
+    strategy: str | None = field(default=None, metadata=ADDED_LATER)
+    """How they share the work; null for one GPU."""
+    computing_seconds: float | None = field(default=None, metadata=ADDED_LATER)
+    """Seconds of a step that a GPU computes, if several train together; null otherwise, or if not timed."""
+    communicating_seconds: float | None = field(default=None, metadata=ADDED_LATER)
+    """Seconds of a step that GPUs talk to each other, most of them while they compute; null for one GPU."""
+
+    @property
+    @in_document(older=None)
+    def scaling_efficiency(self) -> float | None:
+        """Throughput over that of as many GPUs that need not talk to each other; null for one GPU."""
+        if not self.computing_seconds or not self.step_seconds:
+            return None
+        return min(self.computing_seconds / self.step_seconds, 1.0)
+
+    @property
+    @in_document(older=None)
+    def per_gpu(self) -> PerGpu | None:
+        """What each of several GPUs holds and does; null for one GPU."""
+        if self.gpus == 1:
+            return None
+        return PerGpu(
+            batch_size=self.batch_size,
+            peak_allocated_bytes=self.peak_allocated_bytes,
+            peak_reserved_bytes=self.peak_reserved_bytes,
+            device_bytes=self.device_bytes,
+            breakdown=self.breakdown,
+            samples_per_second=self.samples_per_second / self.gpus if self.samples_per_second else None,
+        )
 
     @property
     def step_peak_bytes(self) -> int:

@@ -51,7 +51,8 @@ Interval = tuple[float, float]
 
 def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
     """Returns the options whose prediction was never compared with a GPU's measurements."""
-    return (*(("task",) if trainer in UNCHECKED_TRAINERS else ()), *_named(UNCHECKED, recipe))
+    several = ("strategy",) if recipe.gpus > 1 else ()
+    return (*(("task",) if trainer in UNCHECKED_TRAINERS else ()), *several, *_named(UNCHECKED, recipe))
 
 
 def untimed_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
@@ -76,22 +77,24 @@ def trial_intervals(
     shares: Mapping[Part, float] | None = None,
     never_timed: float = 0.0,
     calibrated: bool = False,
+    nccl_bytes: tuple[int, int, int] = (0, 0, 0),
 ) -> dict[str, Interval]:
     """Returns the intervals of a trial that is predicted to fit; memory never exceeds the capacity.
 
     ``certain`` says that the memory of all its operations was measured, ``timed`` that its options were timed.
     ``shares`` are those of its parts in its time, ``never_timed`` that of operations whose time was never measured.
-    ``calibrated`` says that a profile of the GPU corrects times.
+    ``calibrated`` says that a profile of the GPU corrects times. ``nccl_bytes`` are what NCCL takes: the least, the
+    usual, the most.
     """
     factor = doubt(gpu, certain=certain)
     allocated = _around(trial.peak_allocated_bytes, ALLOCATED_ERROR * factor, capacity_bytes)
     least, most = _around(trial.peak_reserved_bytes, RESERVED_ERROR * factor, capacity_bytes)
     reserved = max(least, allocated[0]), most  # what is allocated is also reserved
-    device_most = min(reserved[1] + gpu.context_bytes[2], gpu.torch_memory_bytes)
+    device_most = min(reserved[1] + gpu.context_bytes[2] + nccl_bytes[2], gpu.torch_memory_bytes)
     intervals = {
         "peak_allocated_bytes": allocated,
         "peak_reserved_bytes": reserved,
-        "device_bytes": (reserved[0] + gpu.context_bytes[0], device_most),
+        "device_bytes": (reserved[0] + gpu.context_bytes[0] + nccl_bytes[0], device_most),
     }
     if trial.step_seconds and trial.samples_per_second:
         factors = time_factors(gpu, timed=timed, shares=shares, never_timed=never_timed, calibrated=calibrated)
@@ -114,13 +117,21 @@ def hardly_untimed(trial: Trial, gpu: GpuEntry | None) -> bool:
 
 
 def maximum_interval(
-    maximum: int, trials: list[Trial], gpu: GpuEntry, *, certain: bool, capped: bool
+    maximum: int,
+    trials: list[Trial],
+    gpu: GpuEntry,
+    *,
+    certain: bool,
+    capped: bool,
+    nccl_bytes: tuple[int, int, int] = (0, 0, 0),
 ) -> tuple[int, int]:
-    """Returns the interval of a predicted maximum, from known errors and, without a cap, the spread of contexts."""
+    """Returns the interval of a predicted maximum, from known errors and, without a cap, the spread of contexts and of
+    what NCCL takes.
+    """
     last = max((t for t in trials if t.fits), key=lambda t: t.batch_size)
     error = MAXIMUM_ERROR * doubt(gpu, certain=certain)
     bytes_per_sample = max((last.peak_allocated_bytes - last.resting_bytes) / last.batch_size, 1.0)
-    low, usual, high = gpu.context_bytes
+    low, usual, high = (context + nccl for context, nccl in zip(gpu.context_bytes, nccl_bytes, strict=True))
     fewer, more = (0.0, 0.0) if capped else ((high - usual) / bytes_per_sample, (usual - low) / bytes_per_sample)
     return max(floor(maximum * (1 - error) - fewer), 0), ceil(maximum * (1 + error) + more)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -123,7 +124,21 @@ def make_optimizers(model: nn.Module, recipe: Recipe, link: CountedLink | None =
         makes = [(_muon, [p for p in trained if id(p) in matrices]), (_adamw, others)]
     if recipe.optimizer_in_backward:
         return [make([parameter]) for make, parameters in makes for parameter in parameters]
+    if recipe.strategy == "zero1":
+        return [_divided(make, parameters) for make, parameters in makes]
     return [make(parameters) for make, parameters in makes if parameters]
+
+
+def _divided(make: Make, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """Returns an optimizer that keeps the state of its share of the parameters and gets the others updated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch uses what it deprecates
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    kind: Any = make
+    optimizer: Any = ZeroRedundancyOptimizer(parameters, kind)
+    optimizer.state = optimizer.optim.state  # where callers look for it
+    return optimizer  # type: ignore[no-any-return]
 
 
 def gradients_taken(recipe: Recipe, optimizers: Iterable[torch.optim.Optimizer]) -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.host_memory import HostMeter
-from memorymark.devices.storages import dense_parts
+from memorymark.devices.storages import dense_parts, local_part
 from memorymark.errors import UsageError
 from memorymark.question.recipe import Recipe
 from memorymark.training.attention import choose_attention
@@ -27,6 +27,7 @@ from memorymark.training.optimizers import gradients_taken, optimizers_of
 from memorymark.training.own_step import OnPhase, OwnStep, as_given, no_updates, require_undecided
 from memorymark.training.quantizing import scales_of
 from memorymark.training.reference import Reference
+from memorymark.training.sharding import COPYING
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Batch, Workload, count_elements
 
@@ -36,8 +37,9 @@ _has_compiled = False
 class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
-    ``model`` is already built and prepared. ``arrived`` returns a batch's tensor as it arrives on the device.
-    ``on_outputs`` is told what each forward pass returns, ``host`` counts what is offloaded.
+    ``model`` is already built and prepared, ``wrapper`` what is called in its place, such as DDP's. ``arrived`` returns
+    a batch's tensor as it arrives on the device. ``on_outputs`` is told what each forward pass returns, ``host`` counts
+    what is offloaded.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class TrainingStep:
         device: torch.device,
         *,
         model: nn.Module | None = None,
+        wrapper: nn.Module | None = None,
         arrived: Callable[[Tensor], Tensor] | None = None,
         on_outputs: Callable[[Any], None] | None = None,
         host: HostMeter | None = None,
@@ -62,7 +65,7 @@ class TrainingStep:
         self._largest_batch = (0, 0)
         self._scaler = self._new_scaler()
         compiles = recipe.compile and not is_compiled(self.model)
-        self._forward: nn.Module = compiled(self.model) if compiles else self.model
+        self._forward: nn.Module = compiled(self.model) if compiles else wrapper or self.model
         self._on_outputs, self._outputs = on_outputs, None
         self._own = self._own_step()
         self._came_with_state = self._has_optimizer_state = any(one.state for one in self.optimizers)
@@ -84,8 +87,8 @@ class TrainingStep:
             if self._own is not None:
                 self._run_own(self._own, batch_size, on_phase)
             else:
-                for _ in range(self.recipe.accumulation_steps):
-                    with gradients_taken(self.recipe, self.optimizers):
+                for left in reversed(range(self.recipe.accumulation_steps)):
+                    with gradients_taken(self.recipe, self.optimizers), self._not_reducing(left):
                         self._forward_and_backward(batch_size, on_phase)
                 self._update()
         on_phase("optimizer")
@@ -150,7 +153,7 @@ class TrainingStep:
     def weights(self) -> Iterator[Tensor]:
         """Parameters, buffers and the scales of quantized weights; those of a frozen copy too."""
         for model in self.models():
-            yield from model.parameters()
+            yield from map(local_part, model.parameters())
             yield from model.buffers()
             yield from scales_of(model)
 
@@ -162,12 +165,18 @@ class TrainingStep:
 
     def gradients(self) -> Iterator[Tensor]:
         """Yields the existing gradients, sparse ones as their indices and values."""
-        return (part for p in self.model.parameters() if p.grad is not None for part in dense_parts(p.grad))
+        gradients = (local_part(p.grad) for p in self.model.parameters() if p.grad is not None)
+        return (part for gradient in gradients for part in dense_parts(gradient))
 
     def optimizer_state(self) -> Iterator[Tensor]:
         """The optimizers' tensors on the device."""
         states = (state for one in self.optimizers for state in one.state.values())
-        return (value for state in states for value in state.values() if isinstance(value, Tensor))
+        return (local_part(value) for state in states for value in state.values() if isinstance(value, Tensor))
+
+    def _not_reducing(self, batches_left: int) -> AbstractContextManager[Any]:
+        """Lets DDP reduce the gradients of the last batch of a step only."""
+        no_sync = getattr(self._forward, "no_sync", None) if self.recipe.strategy in COPYING and batches_left else None
+        return no_sync() if no_sync is not None else nullcontext()
 
     def _new_scaler(self) -> torch.amp.GradScaler | None:
         if self.recipe.precision != "fp16":
@@ -273,7 +282,7 @@ class TrainingStep:
             return own_loss(self._forward, batch, self.workload.name)
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        if not self.recipe.half_precision:
+        if not self.recipe.half_precision or self.recipe.shards_weights:  # FSDP casts what it gathers
             return nullcontext()
         return torch.autocast(self.device.type, DTYPES[self.recipe.precision])
 

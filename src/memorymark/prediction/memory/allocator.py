@@ -34,10 +34,11 @@ class OutOfMemory(Exception):  # noqa: N818 - the name every allocator gives it
 class Block:
     """A part of a segment, in use or free, between its neighbours."""
 
-    __slots__ = ("address", "after", "before", "free", "size", "small")
+    __slots__ = ("address", "after", "before", "free", "size", "small", "stream")
 
-    def __init__(self, address: int, size: int, *, small: bool) -> None:
+    def __init__(self, address: int, size: int, *, small: bool, stream: int = 0) -> None:
         self.address, self.size, self.small, self.free = address, size, small, False
+        self.stream = stream
         self.before: Block | None = None
         self.after: Block | None = None
 
@@ -68,18 +69,17 @@ class CachingAllocator:
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
         self.retries = 0
-        self._small: Pool = []
-        self._large: Pool = []
+        self._pools: dict[tuple[int, bool], Pool] = {}
         self._first_blocks: dict[int, Block] = {}
         self._space = AddressSpace()
 
-    def allocate(self, requested_bytes: int) -> Block:
-        """Returns a block; raises ``OutOfMemory``."""
+    def allocate(self, requested_bytes: int, stream: int = 0) -> Block:
+        """Returns a block that was last used on this stream, or a new one; raises ``OutOfMemory``."""
         size = max(-(-requested_bytes // ROUND_BYTES), 1) * ROUND_BYTES
         small = size <= SMALL_REQUEST_BYTES
-        pool = self._pool(small=small)
+        pool = self._pool(small=small, stream=stream)
         at = bisect_left(pool, (size,))
-        block = pool.pop(at)[2] if at < len(pool) else self._new_segment(size)
+        block = pool.pop(at)[2] if at < len(pool) else self._new_segment(size, stream)
         block.free = False
         rest = block.size - size
         if rest >= ROUND_BYTES if small else rest > SMALL_REQUEST_BYTES:
@@ -95,7 +95,7 @@ class CachingAllocator:
 
     def _join(self, block: Block) -> None:
         """Adds a block to the free ones, merged with its free neighbours."""
-        pool = self._pool(small=block.small)
+        pool = self._pool(small=block.small, stream=block.stream)
         block.free = True
         before, after = block.before, block.after
         if before is not None and before.free:
@@ -116,7 +116,7 @@ class CachingAllocator:
 
     def empty_cache(self) -> None:
         """Frees every unused segment."""
-        for pool in (self._small, self._large):
+        for pool in self._pools.values():
             kept = [entry for entry in pool if entry[2].before is not None or entry[2].after is not None]
             self.reserved_bytes -= sum(entry[0] for entry in pool) - sum(entry[0] for entry in kept)
             for _, address, block in pool:
@@ -139,14 +139,14 @@ class CachingAllocator:
                 if block.after is None:
                     break
                 block = block.after
-            segments.append(Segment(address, first.small, tuple(blocks)))
+            segments.append(Segment(address, first.small, tuple(blocks), first.stream))
         return segments
 
     def add_segment(self, segment: Segment) -> None:
         """Adds a segment of a snapshot."""
         before, address = None, segment.address
         for size, in_use in segment.blocks:
-            block = Block(address, size, small=segment.small)
+            block = Block(address, size, small=segment.small, stream=segment.stream)
             block.free, block.before = not in_use, before
             if before is not None:
                 before.after = block
@@ -157,14 +157,15 @@ class CachingAllocator:
             if in_use:
                 self.allocated_bytes += size
             else:
-                insort(self._pool(small=segment.small), (size, block.address, block))
+                insort(self._pool(small=segment.small, stream=segment.stream), (size, block.address, block))
         self._space.found(segment.address, address - segment.address)
         self.reset_peaks()
 
-    def _pool(self, *, small: bool) -> Pool:
-        return self._small if small else self._large
+    def _pool(self, *, small: bool, stream: int = 0) -> Pool:
+        """Returns the free blocks of a stream; those of another are never taken."""
+        return self._pools.setdefault((stream, small), [])
 
-    def _new_segment(self, size: int) -> Block:
+    def _new_segment(self, size: int, stream: int) -> Block:
         small = size <= SMALL_REQUEST_BYTES
         size = segment_bytes(size)
         if self.capacity_bytes is not None and self.reserved_bytes + size > self.capacity_bytes:
@@ -179,11 +180,11 @@ class CachingAllocator:
             address = self._space.take(size)
         else:
             self._space.found(address, size)
-        block = self._first_blocks[address] = Block(address, size, small=small)
+        block = self._first_blocks[address] = Block(address, size, small=small, stream=stream)
         return block
 
     def _split(self, block: Block, size: int, pool: Pool) -> None:
-        rest = Block(block.address + size, block.size - size, small=block.small)
+        rest = Block(block.address + size, block.size - size, small=block.small, stream=block.stream)
         rest.free = True
         rest.before, rest.after = block, block.after
         if rest.after is not None:

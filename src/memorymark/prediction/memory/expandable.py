@@ -62,8 +62,9 @@ class ExpandableAllocator(CachingAllocator):
         self._small_gaps: Gaps = []
         self._large_gaps: Gaps = []
 
-    def allocate(self, requested_bytes: int) -> Block:
-        """Returns a block; raises ``OutOfMemory``."""
+    def allocate(self, requested_bytes: int, stream: int = 0) -> Block:
+        """Returns a block; raises ``OutOfMemory``. There is only the usual ``stream``."""
+        assert stream == 0  # noqa: S101 - recipes that use others are refused
         size = max(-(-requested_bytes // ROUND_BYTES), 1) * ROUND_BYTES
         pool = self._pool(small=size <= SMALL_REQUEST_BYTES)
         block = _best_fit(pool, size) or self._expanded(size)

@@ -122,7 +122,7 @@ class Memory:
             return  # half of all operations, such as views
         copies = [self.allocator.allocate(size) for size in taken.copies]
         for index, (number, size) in enumerate(made):
-            self._allocate(number, size)
+            self._allocate(number, size, growth.operation.stream)
             if taken.each_result:
                 self._take_briefly(taken, index, index + 1)
         # Autograd runs in its own thread, which has its own workspaces.
@@ -164,8 +164,8 @@ class Memory:
         if workspace is not None:
             self.allocator.free(workspace)
 
-    def _allocate(self, number: int, size: int) -> None:
+    def _allocate(self, number: int, size: int, stream: int = 0) -> None:
         if number in self.blocks:
             self.allocator.free(self.blocks[number])
         if size > 0:
-            self.blocks[number] = self.allocator.allocate(size)
+            self.blocks[number] = self.allocator.allocate(size, stream)

@@ -13,6 +13,15 @@ import torch
 from memorymark.prediction.timing.roofline import launches
 from memorymark.prediction.tracing.program import Program
 
+# They copy lists of tensors, or between a list and one tensor.
+COPY_LISTS = frozenset(
+    {
+        "aten._foreach_copy_.default",
+        "fsdp.all_gather_copy_in.default",
+        "fsdp.chunk_cat.default",
+        "fsdp.split_with_sizes_copy.default",
+    }
+)
 KNOWN, UNTIMED = (Path(__file__).parent / f"{which}_operations.txt" for which in ("known", "untimed"))
 
 
@@ -44,11 +53,13 @@ def split_unknown(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @cache
 def _works_by_element(name: str) -> bool:
-    """Tells whether an operation computes each element separately.
+    """Tells whether an operation computes each element separately, or copies.
 
     All such kernels are alike, and many were measured: they take the memory of their result and the time to read and
     write.
     """
+    if name in COPY_LISTS:
+        return True
     namespace, _, rest = name.partition(".")
     base, _, overload = rest.partition(".")
     operation = getattr(getattr(getattr(torch.ops, namespace, None), base, None), overload or "default", None)

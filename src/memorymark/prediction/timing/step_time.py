@@ -32,12 +32,14 @@ from memorymark.results.uncertainty import Part
 class StepTime:
     """The seconds of a step, those of the host alone, and those on the device in each phase by kind of work.
 
-    ``never_timed`` are the device's seconds in operations that were never compared with a measurement.
+    ``phases`` are the seconds of each phase, with the copies that the device waits for. ``never_timed`` are
+    the device's seconds in operations that were never compared with a measurement.
     """
 
     seconds: float
     host: float
     device: dict[tuple[Phase, str], float]
+    phases: dict[Phase, float]
     never_timed: float = 0.0
 
     @property
@@ -104,14 +106,14 @@ class StepTimes:
             if operation.name in RECURRENT:
                 recurrent += count * recurrent_time.host_seconds(operation, self._gpu)
         host_work = self._host_work(batch_size)
-        in_line = 0.0
+        phases: dict[Phase, float] = {}
         # In the order of the step: a set's order differs between processes, and with it the last digit of the sum.
         for phase in dict.fromkeys([*(phase for phase, _ in device), *host_work]):
             on_device = sum(seconds for (other, _), seconds in device.items() if other == phase)
-            in_line += host_work[phase].seconds_beside(on_device, self._gpu)
+            phases[phase] = host_work[phase].seconds_beside(on_device, self._gpu)
         host = self._host_seconds(batch_size) + recurrent
         host *= 1.0 if self._correction is None else self._correction.host_ratio
-        return StepTime(step_seconds(in_line, host), host, dict(device), never_timed)
+        return StepTime(step_seconds(sum(phases.values()), host), host, dict(device), phases, never_timed)
 
     def _device_seconds(self, operation: Operation, peak_bytes: float) -> float:
         seconds = device_seconds(operation, self._gpu, tf32=self._recipe.tf32, peak_bytes=peak_bytes)

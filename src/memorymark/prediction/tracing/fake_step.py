@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.allocations import Owner, Phase
+from memorymark.devices.storages import local_part
 from memorymark.errors import CannotPredictError, MemoryMarkError
 from memorymark.messages import Message, as_message
 from memorymark.prediction.tracing.cuda_choices import cuda_choices
@@ -35,6 +36,7 @@ from memorymark.prediction.tracing.program import Program, may_loop, merge, same
 from memorymark.prediction.tracing.repeating import Repeating
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.sharing import as_traced
+from memorymark.prediction.tracing.spreading import SpreadOut, seeing_gathers, spread_out
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.prediction.tracing.values import Origin, initial_values, keep_values
 from memorymark.question.recipe import Recipe
@@ -43,6 +45,7 @@ from memorymark.training.building import build_model
 from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import TrainingFacts, facts_of
 from memorymark.training.generation import Generation
+from memorymark.training.sharding import COPYING, alone_of_many, require_spreadable
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.workload import Batch, Workload
 
@@ -94,6 +97,7 @@ def trace_training(
     if recipe.compile:
         dropped = without("compile", usual=False)
         raise cannot_predict_compiled(Message("drop {compile}"), field="compile", given=True, proposals=[dropped])
+    require_spreadable(workload, recipe)
     shorten = not every_layer and _runs_by_the_book(workload, recipe)
     step, routed = _trace(workload, recipe, capability, "even", shorten=shorten)
     if not routed:
@@ -109,29 +113,38 @@ def _trace(
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     tracers: list[Tracer] = []
     matching = first_queries_match(lambda: tracers[-1].passing_checks())
-    with no_full_collections(), cuda_choices(capability), matching:
+
+    def prepared() -> nn.Module:
         built = _build(workload, recipe)
         if runs_compiled_code(built):
             raise cannot_predict_compiled("pass the model as it was before torch.compile")
-        model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
+        return fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
+
+    with no_full_collections(), cuda_choices(capability), matching, alone_of_many(recipe):
+        model = prepared()
+        spread = spread_out(model, recipe, fake_mode)
         own_step, own_loss = workload.step is not None, workload.loss is not None
         new_tracer = partial(Tracer, fake_mode, routing, is_own=own_step, own_loss=own_loss)
-        run = partial(_run, workload, recipe, capability, model, fake_mode)
         rows = Rows(model) if shorten else None
         if rows is not None and rows.found:
             tracers.append(new_tracer(rows=rows))
             try:
-                return run(tracers[-1], rows)
+                return _run(workload, recipe, capability, model, fake_mode, spread, tracers[-1], rows)
             except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
-                model.zero_grad(set_to_none=True)
+                if spread is None:
+                    model.zero_grad(set_to_none=True)
+                else:  # it remembers which layers it ran with
+                    model = prepared()
+                    spread = spread_out(model, recipe, fake_mode)
         tracers.append(new_tracer())
-        return run(tracers[-1])
+        return _run(workload, recipe, capability, model, fake_mode, spread, tracers[-1])
 
 
 def _runs_by_the_book(workload: Workload, recipe: Recipe) -> bool:
     """Tells whether a step is the model's own work alone: no step of the caller's, copy of the model or offloading."""
     own = workload.step is not None or workload.between or workload.optimizer is not None
-    return not own and not workload.compares and not workload.completions and recipe.offload == "none"
+    copied = recipe.strategy in COPYING  # whose buckets do not end where layers do
+    return not (own or copied or workload.compares or workload.completions) and recipe.offload == "none"
 
 
 def _run(
@@ -140,16 +153,28 @@ def _run(
     capability: tuple[int, int],
     model: nn.Module,
     fake_mode: FakeTensorMode,
+    spread: SpreadOut | None,
     tracer: Tracer,
     rows: Rows | None = None,
 ) -> tuple[TracedStep, bool]:
     """Traces steps of the model, of its ``rows`` only a few layers, whose operations then stand for all others'."""
     workload = _moved_from_host(workload, tracer) if workload.from_host else workload
-    make_step = partial(TrainingStep, workload, as_traced(recipe), CPU, model=model, on_outputs=tracer.note_outputs)
+    wrapper = spread.wrapper if spread is not None else None
+    make_step = partial(
+        TrainingStep,
+        workload,
+        as_traced(recipe),
+        CPU,
+        model=model,
+        wrapper=wrapper,
+        on_outputs=tracer.note_outputs,
+    )
     whole = make_step()
     with ExitStack() as stack:
         if workload.step is not None or workload.loss is not None or workload.between:
             stack.enter_context(tracer.seeing_forwards())
+        if spread is not None:
+            stack.enter_context(seeing_gathers(tracer))
         contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
         for context in contexts:
             stack.enter_context(context)
@@ -160,6 +185,8 @@ def _run(
             _note_updates(step, tracer)
             run = [tensor for one in step.models() for tensor in _in_order(one)] if rows is not None else kept
             numbers = {id(tensor): tracer.number_of(tensor) for tensor in run}
+            if spread is not None:
+                spread.warm_up(step, tracer, TRACED_BATCH)
             step.look_at_generation()
             generation, step.generation = step.generation, None  # its memory does not grow linearly with the batch
             traces, batch_size, stride = _steps(step, tracer)
@@ -169,13 +196,14 @@ def _run(
             for tensor, row, block, key in rows.tensors():
                 numbers[id(tensor)] = repeating.add_weight(row, block, key, numbers.get(id(tensor)))
             traces = repeating.whole(traces)
-        weights = {numbers[id(tensor)]: tensor.untyped_storage().nbytes() for tensor in kept}
+        weights = {numbers[id(tensor)]: local_part(tensor).untyped_storage().nbytes() for tensor in kept}
+        buckets = spread.buckets(tracer) if spread is not None else {}
     first, later = merge(traces, batch_size, stride)
     traced = TracedStep(
         first,
         later,
-        weights,
-        traces[1].owners,
+        weights | buckets,
+        {**traces[1].owners, **dict.fromkeys(buckets, "gradient_buckets")},
         tensors=len({id(tensor) for tensor in _in_order(model)}),
         frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
         facts=replace(_facts(whole, generation), routing_matters=tracer.routed),

@@ -18,6 +18,8 @@ MODEL_RETURNS = "model returns"
 """The name given to the end of a forward pass; its inputs are what the model returned."""
 PHASE_END = "phase end"
 """The name given to the end of a phase of the step."""
+GATHERED = "fsdp.gathered.parameters"
+"""The name given to making room for parameters that are gathered from all GPUs."""
 TO_HOST, TO_DEVICE, ONTO_DEVICE = "to_host", "to_device", "onto_device"
 COPIES = frozenset({TO_HOST, TO_DEVICE, ONTO_DEVICE})
 """Copies between the device and the host."""
@@ -51,7 +53,7 @@ class Operation:
 
     ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager``
     says that Python code called it, as in the forward pass, and not autograd, ``on_host`` that what it made is in the
-    host's memory.
+    host's memory. ``stream`` is the number of the stream whose memory it takes: 0 is the usual one.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Operation:
     made: tuple[tuple[int, int], ...]
     eager: bool = False
     on_host: bool = False
+    stream: int = 0
 
     @property
     def made_on_device(self) -> tuple[tuple[int, int], ...]:

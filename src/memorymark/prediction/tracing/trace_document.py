@@ -66,6 +66,7 @@ class _Tables:
                     [list(made) for made in operation.made],
                     operation.eager,
                     operation.on_host,
+                    operation.stream,
                 ]
             )
         return self._places[id(operation)]
@@ -87,8 +88,9 @@ def from_document(document: dict[str, Any]) -> TracedStep:
             tuple((number, size) for number, size in made),
             eager,
             on_host,
+            stream,
         )
-        for name, inputs, outputs, arguments, freed, made, eager, on_host in document["operations"]
+        for name, inputs, outputs, arguments, freed, made, eager, on_host, stream in document["operations"]
     ]
 
     tensor_count, frozen_tensor_count = document["tensor_counts"]

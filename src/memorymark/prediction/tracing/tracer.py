@@ -18,10 +18,11 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from memorymark.devices.allocations import Phase
 from memorymark.devices.host_memory import runs_on_host
-from memorymark.devices.storages import StorageNumbers
+from memorymark.devices.storages import StorageNumbers, local_part
 from memorymark.errors import CannotPredictError
 from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.operation import (
+    GATHERED,
     GRADIENTS_MEET,
     MODEL_RETURNS,
     PHASE_END,
@@ -35,7 +36,7 @@ from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values
 from memorymark.training import quantized_layers
 from memorymark.training.outputs import tensors_inside
 
-TRACED = ("aten", "prims", quantized_layers.NAMESPACE)
+TRACED = ("aten", "prims", quantized_layers.NAMESPACE, "fsdp", "c10d")
 _ASKS_FOR_A_VALUE = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.item.default,
@@ -83,6 +84,7 @@ class Tracer(TorchDispatchMode):
         self._is_own, self._own_loss, self._between = is_own, own_loss, False
         self._forwards = 0
         self._checks_pass = False
+        self._streams = Streams()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -166,12 +168,25 @@ class Tracer(TorchDispatchMode):
 
     def number_of(self, tensor: Tensor) -> int:
         """Returns the number of a tensor's memory, a new one if it was not seen before."""
-        return self._numbers.number(tensor.untyped_storage())
+        return self._numbers.number(local_part(tensor).untyped_storage())
+
+    def refilled(self, tensor: Tensor) -> None:
+        """Notes that a tensor's storage, which was empty, got its memory again."""
+        self._numbers.forget(tensor.untyped_storage())
+        if self.trace is not None:
+            fact = self._facts(tensor)
+            self._write(GATHERED, (), (fact,), (), ((fact.storage, tensor.untyped_storage().nbytes()),))
+
+    def emptied(self, tensor: Tensor) -> None:
+        """Notes that a tensor's storage gave its memory back."""
+        self._numbers.forget(tensor.untyped_storage())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation on fake tensors, and on their values if known."""
         if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
             return args[0].device  # asked for several times by each operation
+        if any(hasattr(kind, "_local_tensor") for kind in types):
+            return NotImplemented  # it calls this again with what this process holds
         kwargs = kwargs or {}
         if func.namespace not in TRACED:
             return func(*args, **kwargs)
@@ -286,7 +301,7 @@ class Tracer(TorchDispatchMode):
         assert self.trace is not None  # noqa: S101 - checked by the caller
         eager = torch.is_grad_enabled()
         self.trace.operations.append(
-            Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host)
+            Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host, self._streams.now())
         )
         self.trace.blocks.append(self._rows.block_now() if self._rows is not None else None)
         self._freed.clear()
@@ -295,6 +310,22 @@ class Tracer(TorchDispatchMode):
         contiguous = tensor.is_contiguous()
         channels_last = not contiguous and tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
         return TensorFacts(tuple(tensor.shape), tensor.dtype, self.number_of(tensor), contiguous, channels_last)
+
+
+class Streams:
+    """Numbers torch's streams as they are seen; 0 is the usual one."""
+
+    def __init__(self) -> None:
+        self._seen: list[object] = [torch.cpu.current_stream()]
+
+    def now(self) -> int:
+        """Returns the number of the current stream."""
+        stream = torch.cpu.current_stream()
+        for number, seen in enumerate(self._seen):
+            if seen is stream:
+                return number
+        self._seen.append(stream)
+        return len(self._seen) - 1
 
 
 def _made(

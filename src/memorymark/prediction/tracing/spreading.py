@@ -1,0 +1,110 @@
+"""Traces a model that is spread over several GPUs: what its rank gathers, keeps in buckets and reduces."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from memorymark.devices.allocations import Owner
+from memorymark.prediction.tracing.operation import GATHERED
+from memorymark.prediction.tracing.program import Program
+from memorymark.prediction.tracing.tracer import Tracer
+from memorymark.question.recipe import Recipe
+from memorymark.training.sharding import copied, mesh_of, shard
+from memorymark.training.step import TrainingStep
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class SpreadOut:
+    """What torch put around a model, or into it; ``wrapper`` is called in its place."""
+
+    wrapper: nn.Module | None = None
+    _buckets: dict[int, Tensor] = field(default_factory=dict)
+
+    def warm_up(self, step: TrainingStep, tracer: Tracer, batch_size: int) -> None:
+        """Runs a pass that is not traced: the first makes what later ones use again."""
+        with tracer.paused():
+            step.forward_and_backward(batch_size)
+
+    def buckets(self, tracer: Tracer) -> dict[int, int]:
+        """Returns the storages of DDP's buckets and their bytes."""
+        return {tracer.number_of(one): one.untyped_storage().nbytes() for one in self._buckets.values()}
+
+
+def spread_out(model: nn.Module, recipe: Recipe, fake_mode: FakeTensorMode) -> SpreadOut | None:
+    """Spreads a model over the recipe's GPUs; returns ``None`` if there is one."""
+    if recipe.gpus == 1:
+        return None
+    if not recipe.shards_weights:
+        with fake_mode:
+            return SpreadOut(*copied(model, is_fake=True))
+    mesh = mesh_of(recipe, CPU)
+    with fake_mode:
+        shard(model, recipe, mesh)
+    return SpreadOut()
+
+
+@contextmanager
+def seeing_gathers(tracer: Tracer) -> Iterator[None]:
+    """Lets the tracer know when FSDP gives memory to gathered parameters and takes it back, and nothing of what torch
+    only computes to find out shapes.
+    """
+    from torch.distributed.fsdp._fully_shard import _fsdp_param, _fsdp_param_group
+    from torch.distributed.tensor._sharding_prop import ShardingPropagator
+
+    def alloc_storage(tensor: Tensor) -> None:
+        bytes_needed = tensor.numel() * tensor.itemsize
+        if tensor.untyped_storage().size() != bytes_needed:
+            tensor.untyped_storage().resize_(bytes_needed)
+            tracer.refilled(tensor)
+
+    def free_storage(tensor: Tensor) -> None:
+        if tensor.untyped_storage().size() != 0:
+            tracer.emptied(tensor)
+            tensor.untyped_storage().resize_(0)
+
+    def unseen(function: Any) -> Any:
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with tracer.paused():
+                return function(*args, **kwargs)
+
+        return run
+
+    with ExitStack() as stack:
+
+        def put(owner: Any, name: str, value: Any) -> None:
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, value)
+
+        put(_fsdp_param, "free_storage", free_storage)
+        for module in (_fsdp_param, _fsdp_param_group):
+            if hasattr(module, "alloc_storage"):
+                put(module, "alloc_storage", alloc_storage)
+        for name in ("_propagate_tensor_meta", "_propagate_tensor_meta_non_cached"):
+            if hasattr(ShardingPropagator, name):
+                put(ShardingPropagator, name, unseen(getattr(ShardingPropagator, name)))
+        yield
+
+
+def parts_of(program: Program) -> dict[Hashable, Owner]:
+    """Returns the storages of a step that belong to the work of several GPUs, and what they are."""
+    found: dict[Hashable, Owner] = {}
+    for growth in program.operations:
+        operation = growth.operation
+        if operation.name == GATHERED:
+            found.update((number, "gathered_parameters") for number, _ in operation.made)
+        elif operation.base_name == "all_gather_copy_in":
+            found.update((tensor.storage, "gathered_parameters") for tensor in operation.outputs)
+        elif operation.base_name == "chunk_cat":
+            found[operation.inputs[-1].storage] = "gradient_buckets"
+    return found
