@@ -12,15 +12,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 import memorymark as mm
 from memorymark.devices import open_device
 from memorymark.errors import UsageError
-from memorymark.prediction.memory.scratch_space import NOTHING
-from memorymark.prediction.memory.simulate import BIAS_WORKSPACES, Memory
-from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.probe import predicted
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
+from support.step_peaks import predicted_peaks
 
-ADA, SIZE, WIDTH = (8, 9), 96, 128
+SIZE, WIDTH = 96, 128
 TINY = {"device": "cpu", "memory_gib": 8 / 1024}
 
 
@@ -96,17 +94,6 @@ WORKLOADS = {
     "average": mm.Workload(with_average, pair, optimizer=lambda both: adam(both[0]), step=averaged_step),
     "evaluation": mm.Workload(net, pair, loss_of, optimizer=adam, between={"evaluation": evaluation}),
 }
-
-
-def predicted_peaks(workload, size):
-    """The peaks of each part of three steps, without what only a GPU's kernels take."""
-    step, memory, peaks = trace_training(workload, Recipe(), ADA), Memory(None, 0), {}
-    memory.found((), BIAS_WORKSPACES)
-    memory.hold(step.weights.items())
-    for program in (step.first, step.later, step.later):
-        for phase, peak in memory.run(program, size, lambda *_: NOTHING):
-            peaks[phase] = max(peaks.get(phase, 0), peak)
-    return peaks
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
