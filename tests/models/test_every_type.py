@@ -13,8 +13,7 @@ from every_type import ANSWERED, RECORD, outcome, pairs, recorded
 from memorymark.models.known_values import without_data
 
 OUTCOMES = recorded()
-# What holds; the goal is 0.95.
-LEAST_SHARE = 0.9
+LEAST_SHARE = 0.95
 CANNOT_BE_ASKED = "needs a library that is not installed"
 # One of each task: quick ones of different kinds.
 SAMPLE = [
@@ -27,6 +26,11 @@ SAMPLE = [
     ("siglip2", "image-classification"),
     ("glm4v", "image-text-to-text"),
     ("yolos", "object-detection"),
+    ("table-transformer", "object-detection"),
+    ("longformer", "question-answering"),
+    ("musicgen", "causal-lm"),
+    ("imagegpt", "image-classification"),
+    ("fun_asr_nano", "speech-seq2seq"),
     ("videomae", "video-classification"),
     ("vit", "masked-image-modeling"),
     ("moonshine", "speech-seq2seq"),

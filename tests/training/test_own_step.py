@@ -1,5 +1,6 @@
 """Whole training steps of a caller's own: what they take on real CPU tensors, and what is predicted for them."""
 
+import io
 from types import SimpleNamespace
 
 import pytest
@@ -10,14 +11,14 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import memorymark as mm
 from memorymark.devices import open_device
-from memorymark.prediction.memory.scratch_space import NOTHING
-from memorymark.prediction.memory.simulate import BIAS_WORKSPACES, Memory
-from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.errors import UsageError
+from memorymark.probe import predicted
 from memorymark.probe.measured import MeasuredProbe
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
+from support.step_peaks import predicted_peaks
 
-ADA, SIZE, WIDTH = (8, 9), 96, 128
+SIZE, WIDTH = 96, 128
 TINY = {"device": "cpu", "memory_gib": 8 / 1024}
 
 
@@ -93,17 +94,6 @@ WORKLOADS = {
     "average": mm.Workload(with_average, pair, optimizer=lambda both: adam(both[0]), step=averaged_step),
     "evaluation": mm.Workload(net, pair, loss_of, optimizer=adam, between={"evaluation": evaluation}),
 }
-
-
-def predicted_peaks(workload, size):
-    """The peaks of each part of three steps, without what only a GPU's kernels take."""
-    step, memory, peaks = trace_training(workload, Recipe(), ADA), Memory(None, 0), {}
-    memory.found((), BIAS_WORKSPACES)
-    memory.hold(step.weights.items())
-    for program in (step.first, step.later, step.later):
-        for phase, peak in memory.run(program, size, lambda *_: NOTHING):
-            peaks[phase] = max(peaks.get(phase, 0), peak)
-    return peaks
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -258,3 +248,115 @@ def test_compiled_functions_are_refused_and_never_run_uncompiled(made):
         mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, gpu="l4")
     with pytest.raises(mm.UsageError, match="cannot be measured on the CPU"):
         mm.max_batch_size(module, lambda n: pair(n, "cpu"), loss, **TINY)
+
+
+@torch.no_grad()
+def report_and_save(model, batch, optimizer):
+    """Collects right answers on the host and saves a checkpoint."""
+    answers = model(batch[0]).argmax(-1).cpu()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, SAVED)
+    assert answers.numpy().shape == (len(batch[1]),)
+    assert len(answers.tolist()) == len(batch[1])
+
+
+SAVED = io.BytesIO()
+
+
+@pytest.mark.parametrize("where", [TINY, {"gpu": "l4", "memory_gib": 0.1}], ids=["measured", "predicted"])
+def test_an_evaluation_may_collect_numbers_on_the_host_and_a_checkpoint_may_be_saved(where):
+    model = net()
+    optimizer = adam(model)
+
+    found = mm.max_batch_size(
+        model, lambda n: pair(n, "cpu"), loss_of, optimizer, between={"report": report_and_save}, **where
+    )
+
+    assert 0 < found.peaks["report"] < found.peaks["step"]
+
+
+@pytest.mark.parametrize("where", [TINY, {"gpu": "l4", "memory_gib": 0.1}], ids=["measured", "predicted"])
+def test_averages_of_the_weights_that_a_step_mentions_are_left_as_they_were(where):
+    model = net()
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn())
+    shadow = {name: value.clone() for name, value in model.state_dict().items()}
+    before = [value.clone() for value in (*average.state_dict().values(), *shadow.values())]
+
+    def step(model, batch, optimizer):
+        loss_of(model, batch).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        average.update_parameters(model)
+        with torch.no_grad():
+            for name, value in model.state_dict().items():
+                shadow[name].mul_(0.9).add_(value, alpha=0.1)
+
+    found = mm.max_batch_size(model, lambda n: pair(n, "cpu"), optimizer=adam(model), step=step, **where)
+
+    assert found > 100
+    assert all(map(torch.equal, before, [*average.state_dict().values(), *shadow.values()]))
+
+
+def test_a_step_may_stop_at_numbers_that_are_not_finite():
+    def step(model, batch, optimizer):
+        loss = loss_of(model, batch)
+        if torch.isnan(loss) or not torch.isfinite(loss):
+            raise ValueError("the loss is not finite")
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    model = net()
+
+    assert mm.max_batch_size(model, lambda n: pair(n, "cpu"), optimizer=adam(model), step=step, gpu="l4", max_batch=64)
+
+
+class WithQueue(nn.Module):
+    """Contrasts each sample with those of earlier batches, as MoCo does; a buffer says where the next ones go."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = net(WIDTH)
+        self.register_buffer("queue", torch.rand(WIDTH, 1024))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x):
+        keys = self.encoder(x)
+        logits = keys @ self.queue.clone()
+        place, size = int(self.place), len(x)
+        self.queue[:, place : place + size] = keys.detach().T
+        self.place[0] = (place + size) % self.queue.shape[1]
+        return logits.logsumexp(-1).mean()
+
+
+def test_a_module_may_read_a_pointer_that_it_keeps_in_a_buffer():
+    module = WithQueue()
+
+    found = mm.max_batch_size(
+        module, lambda n: torch.rand(n, WIDTH), lambda one, batch: one(batch), gpu="l4", max_batch=64
+    )
+
+    assert found == 64
+    assert module.place.item() == 0
+
+
+def test_a_module_of_torch_jit_is_refused():
+    with pytest.raises(UsageError, match=r"went through torch\.jit"):
+        mm.max_batch_size(torch.jit.script(net()), lambda n: torch.rand(n, WIDTH), gpu="l4")
+
+
+class OneByOne(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return sum(self.layer(one).mean() for one in x)
+
+
+def test_a_loop_over_more_samples_than_anybody_waits_for_ends_the_search(monkeypatch):
+    monkeypatch.setattr(predicted, "MOST_OPERATIONS", 2**12)
+
+    found = mm.max_batch_size(OneByOne(), lambda n: torch.rand(n, 4), lambda one, batch: one(batch), gpu="l4")
+
+    assert found > 100
+    assert {trial.failure.kind for trial in found.trials if trial.failure} == {"limit"}

@@ -48,7 +48,7 @@ def require_trained(module: nn.Module) -> None:
 
     if any(isinstance(one, torch.jit.ScriptModule) for one in module.modules()):
         raise UsageError(
-            f"{name_of(module)} went through torch.jit, which runs it in its own way; pass the module as it was before.",
+            f"{name_of(module)} went through torch.jit; pass the module as it was before.",
             code="bad_workload",
         )
     if not any(parameter.requires_grad for parameter in module.parameters()):

@@ -233,9 +233,7 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
         config.num_labels = 1
     if config.model_type == "reformer":
         config.is_decoder = task.id == "causal-lm"  # its class demands it
-    parts = (getattr(config, name, None) for name in getattr(config, "sub_configs", ()))
-    part = next((one for one in parts if one is not None and getattr(found, "config_class", None) is type(one)), None)
-    config = part if part is not None and found.config_class is not type(config) else config
+    config = _part_of(found, config)
     try:
         with nullcontext() if hasattr(config, "auto_map") else only_building():
             model: nn.Module = found._from_config(config)  # type: ignore[attr-defined]
@@ -246,6 +244,13 @@ def build(config: Any, task: Task, name: str, *, tied: bool | None) -> nn.Module
     if task.id in WITHOUT_DROPOUT:
         _turn_dropout_off(model)
     return model
+
+
+def _part_of(found: type[nn.Module], config: Any) -> Any:
+    """Returns the part of a config that a class is made from, such as that of the text alone."""
+    wanted = getattr(found, "config_class", type(config))
+    parts = (getattr(config, name, None) for name in getattr(config, "sub_configs", ()))
+    return config if type(config) is wanted else next((one for one in parts if type(one) is wanted), config)
 
 
 def _turn_dropout_off(model: nn.Module) -> None:

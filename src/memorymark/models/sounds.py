@@ -130,7 +130,8 @@ def _masked(config: Any, frames: int) -> int:
     """Returns how long a mask of the sound is: as long as the sound, or as what is made of it for the text."""
     if config.model_type not in MASKED_IN_TEXT:
         return frames
-    return -(-frames // config.window_size) * config.window_size // config.downsample_rate
+    windows = -(-frames // int(config.window_size))
+    return windows * int(config.window_size) // int(config.downsample_rate)
 
 
 def _hears_waves(config: Any) -> bool:

@@ -38,8 +38,8 @@ from memorymark.results.uncertainty import (
 )
 from memorymark.units import format_bytes
 
-# Of a step that loops over its samples; simulating as many takes ten seconds.
-MOST_OPERATIONS = 2**20
+# Of a step that loops over its samples; simulating as many takes four seconds.
+MOST_OPERATIONS = 2**18
 STEPS = 2
 # How many batches of an accumulating step are simulated; by then the memory's fragmentation is clear.
 SIMULATED_BATCHES = 4
@@ -120,7 +120,8 @@ class PredictedProbe:
         promised = size_within([smallest], self._capacity_bytes) if smallest.fits else 0
         while 4 * start <= promised:
             start *= 2
-        return largest_that(lambda batch_size: self.try_batch(batch_size).fits, start, MAX_BATCH) or None
+        most = min(MAX_BATCH, self._later.largest_batch(MOST_OPERATIONS) or MAX_BATCH)
+        return largest_that(lambda batch_size: self.try_batch(batch_size).fits, min(start, most), most) or None
 
     def second_batch(self) -> None:
         """Returns ``None``: the forecast needs no trial."""

@@ -84,7 +84,8 @@ class OwnStep:
         for one in self._optimizers:
             if id(one) not in self._updated and self._runs >= STEPS_UNTIL_UPDATED:
                 raise _untrained(
-                    f"never calls .step() of the {type(one).__name__} that it is given; update with its third argument, in every step"
+                    f"never calls .step() of the {type(one).__name__} that it is given; update with its third "
+                    "argument, in every step"
                 )
 
     def _require_gradients(self) -> None:

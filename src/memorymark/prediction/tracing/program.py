@@ -160,6 +160,14 @@ class Program:
         more = sum(growth.times(batch_size) - 1 for growth in self.operations if growth.repeats)
         return len(self.operations) + more
 
+    def largest_batch(self, operations: int) -> int | None:
+        """Returns the largest batch whose step has at most so many operations; ``None`` if it does not loop."""
+        each = sum(growth.repeats for growth in self.operations)
+        if not each:
+            return None
+        traced = next(growth.batch_size for growth in self.operations if growth.repeats)
+        return max(traced + (operations - self.length(traced)) // each, 1)
+
     def unrolled(self, batch_size: int) -> Program:
         """Returns the step with the operations of every sample."""
         if not self.loops:

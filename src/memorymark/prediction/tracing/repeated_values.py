@@ -47,11 +47,7 @@ def repeated(func: Any, args: Any, kwargs: Any, output: Tensor, most: int) -> Te
         place = _FILLS[func]
         if place is not None:
             args = (*args[:place], [1] * len(shape), *args[place + 1 :])
-    elif (
-        func._schema.is_mutable
-        or torch.Tag.nondeterministic_seeded in func.tags
-        or (func not in _COPIES and torch.Tag.pointwise not in func.tags)
-    ):
+    elif not _is_elementwise(func):
         return None
     args, kwargs = tree_map_only(Tensor, _once, (args, kwargs))
     shapes = [leaf.shape for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
@@ -59,6 +55,12 @@ def repeated(func: Any, args: Any, kwargs: Any, output: Tensor, most: int) -> Te
         return None
     value: Tensor = func(*args, **kwargs)
     return value.expand(shape)
+
+
+def _is_elementwise(func: Any) -> bool:
+    """Tells whether equal elements of the inputs make equal elements of a new result."""
+    is_known = func in _COPIES or torch.Tag.pointwise in func.tags
+    return is_known and not func._schema.is_mutable and torch.Tag.nondeterministic_seeded not in func.tags
 
 
 def _once(real: Tensor) -> Tensor:
