@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+from memorymark.client import as_body
 from memorymark.errors import UsageError
 from memorymark.question.gpu_choice import with_gpu_options
+from memorymark.question.question import Question
+from memorymark.question.request import Request
 from memorymark.question.target import Target
+from memorymark.server.bodies import JobBody
 
 LAB = {
     "name": "Lab GPU",
@@ -112,3 +116,13 @@ def test_what_makes_no_sense_is_refused(given, said):
 def test_where_one_gpu_is_meant_several_are_refused():
     with pytest.raises(UsageError, match="gpu= takes one GPU here"):
         with_gpu_options({"gpu": "l4,a10"}, several=False)
+
+
+def test_a_gpu_of_ones_own_and_prices_go_over_http():
+    target = Target(gpu_facts=LAB)
+    question = Question(request=Request(model="bert", target=target), compare_gpus=("l4",), prices={"Lab GPU": 0.2})
+
+    assert JobBody(**json.loads(json.dumps(as_body(question)))).question() == question
+    assert question.prices == {"labgpu": 0.2}
+    assert [gpu.id for gpu in question.gpus_compared] == ["labgpu", "l4"]
+    assert Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question

@@ -185,6 +185,18 @@ def test_a_gpu_on_which_no_batch_keeps_the_margin_has_no_speed():
     assert "the column use says none if no batch keeps a margin of 5 %." in comparison_notes(tight)
 
 
+def test_of_a_gpu_with_memory_only_nothing_is_said_of_speed_or_margins(tmp_path):
+    plain = analysis("a10", {16: 80.0, 8: 50.0}, limited_by="caller", top=0.5)
+    info = replace(plain.info, gpu_id="mi300x", device_name="AMD Instinct MI300X", memory_only=True)
+    trials = [replace(one, samples_per_second=None, step_seconds=None) for one in plain.trials]
+    amd = replace(plain, info=info, trials=trials, price=None)
+
+    said = " ".join(prediction_notes(amd.info))
+    assert about_recommended(amd) == "only memory is predicted for this GPU"
+    assert "Only memory is predicted, not speed or cost, for the AMD Instinct MI300X" in said
+    assert "true speed" not in said
+
+
 def test_a_comparison_speaks_of_all_gpus_and_not_of_one():
     note = next(note for note in comparison_notes(contest(a10=1.0, h200=2.0)) if note.startswith("Predicted"))
 

@@ -26,7 +26,9 @@ export function BatchSizes({ analysis }: { analysis: Analysis }) {
           note={
             best
               ? [rateWords(best), whySmaller(analysis)].filter(Boolean).join(". ")
-              : `No batch leaves ${short(100 * analysis.margin)} % of the memory free`
+              : analysis.info.memory_only
+                ? "Only memory is predicted for this GPU"
+                : `No batch leaves ${short(100 * analysis.margin)} % of the memory free`
           }
           isBest
         />

@@ -8,6 +8,9 @@ import { currentTrial, isFaster, memoryUse, recommendedTrial, speedupRange, whyS
 export function analysisHeadline(analysis: Analysis): Headline {
   const { current_batch_size: today, max_batch_size: most, recommended_batch_size: best } = analysis;
   const trial = recommendedTrial(analysis);
+  if (analysis.info.memory_only) {
+    return { lead: `Batch ${count(most)} is the largest that fits; only memory is predicted for this GPU`, tone: "neutral" };
+  }
   if (best === null || trial === null) {
     const margin = `${short(100 * analysis.margin)} %`;
     return { lead: `Batch ${count(most)} is the largest that fits, but no batch leaves ${margin} of the memory free`, tone: "bad" };

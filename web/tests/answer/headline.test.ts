@@ -33,6 +33,13 @@ describe("the headline", () => {
     });
   });
 
+  it("claims nothing of speed or margins where only memory is predicted", () => {
+    const info = { ...analysis.info, memory_only: true };
+    expect(said({ info, recommended_batch_size: null, speedup: null })).toBe(
+      "Batch 266 is the largest that fits; only memory is predicted for this GPU",
+    );
+  });
+
   it("never passes a prediction for a measurement", () => {
     expect(analysisDetail(analysis)).toContain("Predicted for the NVIDIA A10; nothing was run on one.");
     expect(analysisDetail(changed({ source: "measured" }))).toContain("Measured on the NVIDIA A10.");
