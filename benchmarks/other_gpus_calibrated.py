@@ -55,8 +55,8 @@ class OfNoTime(Correction):
     """Takes all time from the GPU, so that only the host's is left."""
 
     def seconds(self, op: Operation, predicted: float, *, tf32: bool) -> float:  # noqa: ARG002
-        """Returns nothing."""
-        return 0.0
+        """Returns as good as nothing."""
+        return 1e-12
 
 
 def corrections() -> dict[str, Correction | None]:

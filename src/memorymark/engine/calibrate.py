@@ -26,7 +26,7 @@ from memorymark.worker.supervisor import AnyWorker, FreshWorkers, Workers
 
 # How long a run takes with the start of a worker; operations get what is left of it.
 SECONDS = 80.0
-AT_ONCE = 8
+AT_ONCE, SAID_EVERY = 8, 5
 # After so many workers that were lost, the run stops and keeps what it has.
 MOST_LOST = 5
 CALL_SECONDS = 120.0
@@ -137,8 +137,9 @@ class _Run:
         if journal.host is None:
             self._say(f"timing the host of the {facts['gpu_name']}")
             journal.add(self._host())
-        for done, several, waiting in self._chunks(journal):
-            self._say(f"timed {done} of {done + waiting} operations")
+        for turn, (done, several, waiting) in enumerate(self._chunks(journal)):
+            if turn % SAID_EVERY == 0:
+                self._say(f"timed {done} of {done + waiting} operations")
             for case, found in zip(several, self._timed(several), strict=False):
                 journal.add({"case": case, "timed": found})
         operations = [found for found in journal.timed.values() if found is not None]
