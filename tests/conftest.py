@@ -20,6 +20,7 @@ pytest_plugins = ["support.browser", "support.databases", "support.forked_worker
 
 # By file, what takes longest: begun first, so that no tester is left with one of these when the others are done.
 LONGEST = [
+    "cluster/test_ray_cluster.py",
     "server/test_contract.py",
     "prediction/test_any_model.py",
     "server/test_faults.py",

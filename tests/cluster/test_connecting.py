@@ -6,7 +6,7 @@ import pytest
 
 from memorymark.cluster.connecting import connected
 from memorymark.cluster.nodes import cluster_gpus
-from memorymark.errors import UsageError
+from memorymark.errors import MemoryMarkError, UsageError
 
 
 def test_where_ray_is_not_installed_it_says_what_to_install(monkeypatch):
@@ -22,6 +22,13 @@ def test_a_ray_client_is_refused():
     with pytest.raises(UsageError, match="cannot stream results") as refusal:
         connected("ray://10.0.0.1:10001")
     assert (refusal.value.field, refusal.value.given) == ("address", "ray://10.0.0.1:10001")
+
+
+def test_where_nothing_listens_it_says_so_at_once():
+    pytest.importorskip("ray", reason="Ray is not installed here")
+
+    with pytest.raises(MemoryMarkError, match=r"no Ray cluster answers at 127.0.0.1:1; start one with `ray start`"):
+        connected("127.0.0.1:1")
 
 
 class Nodes:

@@ -19,6 +19,7 @@ from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.flat import OPTIONS
 from memorymark.question.options import Option
+from memorymark.sweep.axes import VARYING
 from memorymark.worker.remote import DEFAULT_TIME_LIMIT_SECONDS
 
 if TYPE_CHECKING:
@@ -27,14 +28,12 @@ if TYPE_CHECKING:
 
 EngineName = Literal["local", "ray"]
 FORMS = (".html", ".htm", ".csv", ".json")
-# Kinds of answers, not of trainings, and what a file gives as the model's path.
-NOT_OF_A_CASE = ("config", "seq_lens", "advise", "all_gpus", "try_compile")
 
 
 def takes_axes(command: Callable[..., None]) -> Callable[..., None]:
     """Adds every option of a question to a command's own, each with one value or several."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    varying = [_parameter(one) for one in OPTIONS.values() if one.name not in NOT_OF_A_CASE]
+    varying = [_parameter(OPTIONS[name]) for name in VARYING]
     parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own[:1], *varying, *own[1:])]
 
     @wraps(command)

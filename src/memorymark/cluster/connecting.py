@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import Any
 
 from memorymark.errors import MemoryMarkError, UsageError
 
 # The cluster that this machine is a node of.
 THIS_NODES = "auto"
+ANSWER_SECONDS = 10.0
 
 
 def connected(address: str | None) -> Any:
@@ -33,6 +35,7 @@ def connected(address: str | None) -> Any:
         return ray
     where = address or os.environ.get("RAY_ADDRESS") or THIS_NODES
     try:
+        _require_answer(where)
         ray.init(address=where, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise MemoryMarkError(
@@ -43,3 +46,10 @@ def connected(address: str | None) -> Any:
             detail=str(error).partition("\n")[0],
         ) from None
     return ray
+
+
+def _require_answer(address: str) -> None:
+    """Raises ``OSError`` if nothing listens at a host and port; Ray itself would try for minutes."""
+    host, separator, port = address.rpartition(":")
+    if separator and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
