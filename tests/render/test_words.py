@@ -130,7 +130,7 @@ def test_on_the_gpu_where_predictions_were_checked_no_other_is_spoken_of():
     said, uncertain = prediction_notes(ODD["uncertain on an H200"].info)
 
     assert "H200" not in said
-    assert "the true speed may be 0.7 to 1.5 times what is predicted" in said
+    assert "the true speed may be 0.6 to 1.6 times what is predicted" in said
     assert "Measure on the GPU" in uncertain
 
 
