@@ -110,26 +110,23 @@ def _trace(
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     tracers: list[Tracer] = []
     matching = first_queries_match(lambda: tracers[-1].passing_checks())
-    own_step, own_loss = workload.step is not None, workload.loss is not None
-    new_tracer = partial(Tracer, fake_mode, routing, is_own=own_step, own_loss=own_loss)
     with no_full_collections(), cuda_choices(capability), matching:
-        model = _fake_model(workload, recipe, fake_mode)
+        built = _build(workload, recipe)
+        if runs_compiled_code(built):
+            raise cannot_predict_compiled("pass the model as it was before torch.compile")
+        model = fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
+        own_step, own_loss = workload.step is not None, workload.loss is not None
+        new_tracer = partial(Tracer, fake_mode, routing, is_own=own_step, own_loss=own_loss)
+        run = partial(_run, workload, recipe, capability, model, fake_mode)
         rows = Rows(model) if shorten else None
         if rows is not None and rows.found:
             tracers.append(new_tracer(rows=rows))
             try:
-                return _run(workload, recipe, capability, model, fake_mode, tracers[-1], rows)
+                return run(tracers[-1], rows)
             except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
-                model = _fake_model(workload, recipe, fake_mode)  # without what the few layers left in it
+                model.zero_grad(set_to_none=True)
         tracers.append(new_tracer())
-        return _run(workload, recipe, capability, model, fake_mode, tracers[-1])
-
-
-def _fake_model(workload: Workload, recipe: Recipe, fake_mode: FakeTensorMode) -> nn.Module:
-    built = _build(workload, recipe)
-    if runs_compiled_code(built):
-        raise cannot_predict_compiled("pass the model as it was before torch.compile")
-    return fake_copy(prepare_model(built, recipe, to_trace=True), fake_mode)
+        return run(tracers[-1])
 
 
 def _runs_by_the_book(workload: Workload, recipe: Recipe) -> bool:
