@@ -124,8 +124,11 @@ def _trace(
             try:
                 return _run(workload, recipe, capability, model, fake_mode, spread, tracers[-1], rows)
             except Exception:  # what goes wrong with a few layers goes well with all of them, or is reported there
-                model = _fake_model(workload, recipe, fake_mode)  # without what the few layers left in it
-                spread = spread_out(model, recipe, fake_mode)
+                if spread is None:
+                    model.zero_grad(set_to_none=True)
+                else:  # it remembers which layers it ran with
+                    model = _fake_model(workload, recipe, fake_mode)
+                    spread = spread_out(model, recipe, fake_mode)
         tracers.append(new_tracer())
         return _run(workload, recipe, capability, model, fake_mode, spread, tracers[-1])
 

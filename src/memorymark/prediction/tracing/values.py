@@ -153,9 +153,9 @@ def initial_values(tensor: Tensor) -> Tensor | None:
     """Returns the values that were noted for a tensor, or that it has itself if they are few."""
     noted: Tensor | None = getattr(tensor, "_memorymark_noted", None)
     if noted is None and tensor.device.type == "cpu" and type(tensor) is Tensor and tensor.numel() <= MAX_NOTED:
-        noted = tensor.detach()
-    with torch._C._DisableTorchDispatch():  # no fake copy
-        return noted.clone() if noted is not None else None
+        noted = tensor
+    with torch._C._DisableTorchDispatch():  # a fake mode would make fake copies
+        return noted.detach().clone() if noted is not None else None
 
 
 def keep_values(result: Any, value: Any, origin: Origin) -> None:
