@@ -10,6 +10,12 @@ from memorymark.events import OnEvent
 class RecipeOptions(TypedDict, total=False):
     """How it is trained."""
 
+    gpus: int
+    """GPUs that train together; the batch size is that of each."""
+    nodes: int
+    """Machines that the GPUs are in, as many in each."""
+    strategy: Literal["auto", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+    """How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp."""
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
     weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
@@ -102,6 +108,12 @@ class RunOptions(TypedDict, total=False):
 class ModuleOptions(TargetOptions, total=False):
     """What ``max_batch_size`` takes besides a module and its batches."""
 
+    gpus: int
+    """GPUs that train together; the batch size is that of each."""
+    nodes: int
+    """Machines that the GPUs are in, as many in each."""
+    strategy: Literal["auto", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+    """How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp."""
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
     weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]

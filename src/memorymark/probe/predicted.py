@@ -144,7 +144,10 @@ class PredictedProbe:
         )
         if self._recipe.gpus > 1:
             fastest, slowest = self._sharing.extremes(time, host, self._gpu, timed=info.timed)
-            intervals |= {"step_seconds": (fastest, slowest), "samples_per_second": (samples / slowest, samples / fastest)}
+            intervals |= {
+                "step_seconds": (fastest, slowest),
+                "samples_per_second": (samples / slowest, samples / fastest),
+            }
             computing = step_seconds(time.computing, host)
             trial = replace(trial, computing_seconds=computing, communicating_seconds=time.talking)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))

@@ -271,7 +271,7 @@ class Recipe(SeveralGpus):
         return not self.optimizer_in_backward and self.offload != "optimizer"
 
     def least_bytes(self, parameters: int) -> int:
-        """Returns the least memory that weights, gradients and optimizer state take on a GPU, however small the batch."""
+        """Returns the least memory that weights, gradients and optimizer state take on a GPU, whatever the batch."""
         weight = WEIGHT_BYTES[self.kept_weights("fp32")]
         if self.lora or self.offload == "optimizer":
             return int(parameters * weight / self.parts_of_weights)

@@ -109,7 +109,9 @@ def _not_of_one(recipe: Recipe) -> Iterator[UsageError]:
     for name, given, usual in (("strategy", recipe.strategy, "auto"), ("nodes", recipe.nodes, 1)):
         if given != usual:
             yield _refused(
-                Message("{strategy:{given}} is for several GPUs, and there is one; add {gpus:8}, or drop it.", given=given)
+                Message(
+                    "{strategy:{given}} is for several GPUs, and there is one; add {gpus:8}, or drop it.", given=given
+                )
                 if name == "strategy"
                 else Message("{nodes:{given}} needs as many GPUs at least; raise {gpus}.", given=given),
                 name,
@@ -133,8 +135,8 @@ def _uneven(recipe: Recipe) -> Iterator[UsageError]:
     elif recipe.strategy == "hsdp" and not 1 < recipe.nodes < recipe.gpus:
         yield _refused(
             Message(
-                "{strategy:hsdp} shards within machines and copies between them, so it needs several {nodes} of several "
-                "GPUs each; with one machine, use {strategy:fsdp}."
+                "{strategy:hsdp} shards within machines and copies between them, so it needs several {nodes} of "
+                "several GPUs each; with one machine, use {strategy:fsdp}."
             ),
             "strategy",
             recipe.strategy,

@@ -21,6 +21,7 @@ from memorymark.render.advice import print_advice
 from memorymark.render.console import CleanConsole
 from memorymark.render.generated import generated_notes
 from memorymark.render.rates import rate, short_run_words, speed_words, unit_of
+from memorymark.render.several import several_notes
 from memorymark.render.words import (
     PARTS,
     SYNTHETIC,
@@ -107,7 +108,11 @@ def print_trial(request: Request, info: ProbeInfo, trial: Trial) -> None:
     console = make_console()
     console.print(_title(*heading(request, info, trial.source)))
     print_facts(trial, console)
-    beside = (*offload_notes(info, request.recipe, trial), *generated_notes(info, trial))
+    beside = (
+        *several_notes(info, request.recipe, trial),
+        *offload_notes(info, request.recipe, trial),
+        *generated_notes(info, trial),
+    )
     for note in (*training_notes(info, request.recipe), *beside, *prediction_notes(info)):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
 

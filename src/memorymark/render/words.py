@@ -8,6 +8,7 @@ from memorymark.question.request import Request
 from memorymark.question.usage import Usage
 from memorymark.render.generated import generated_notes
 from memorymark.render.rates import rate_interval, run_words, speed_words
+from memorymark.render.several import several_notes
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison, Contender
 from memorymark.results.probe_info import ProbeInfo
@@ -293,6 +294,7 @@ def notes(result: Analysis) -> list[str]:
         about_memory(result.info),
         SYNTHETIC,
         *training_notes(result.info, result.request.recipe),
+        *several_notes(result.info, result.request.recipe, result.recommended or result.maximum),
         *offload_notes(result.info, result.request.recipe, result.recommended, result.maximum),
         *generated_notes(result.info, result.recommended, result.maximum),
         *generation_notes(result),

@@ -19,7 +19,7 @@ from memorymark.results.result_row import ResultRow
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
 from memorymark.results.timed import Timed
-from memorymark.results.trial import Breakdown, Source, Trial
+from memorymark.results.trial import Breakdown, PerGpu, Source, Trial
 from memorymark.results.uncertainty import maximum_interval, speedup_interval
 from memorymark.units import gib
 
@@ -201,6 +201,24 @@ class Analysis(OfOneGpu, Timed, Shown):
         return speedup * max(1 - off, 0.0), speedup * (1 + off)
 
     @property
+    @in_document(older=1)
+    def gpus(self) -> int:
+        """How many GPUs train together; batch sizes and memory are those of each, throughput and money of all."""
+        return self.request.recipe.gpus
+
+    @property
+    @in_document(older=None)
+    def strategy(self) -> str | None:
+        """How they share the work; null for one GPU."""
+        return self.request.recipe.strategy if self.gpus > 1 else None
+
+    @property
+    @in_document(older=None)
+    def per_gpu(self) -> PerGpu | None:
+        """What each of several GPUs holds and does at the recommended batch, or the largest; null for one GPU."""
+        return (self.recommended or self.maximum).per_gpu
+
+    @property
     @in_document
     def batch_ratio(self) -> float:
         """The largest batch over today's: a ratio of sizes, not a speedup."""
@@ -359,6 +377,4 @@ def predicted_interval(info: ProbeInfo, maximum: int, trials: list[Trial]) -> tu
     gpu = info.gpu
     if info.source != "predicted" or gpu is None:
         return None
-    return maximum_interval(
-        maximum, trials, gpu, certain=info.certain, capped=info.capped, nccl_bytes=info.nccl_bytes
-    )
+    return maximum_interval(maximum, trials, gpu, certain=info.certain, capped=info.capped, nccl_bytes=info.nccl_bytes)

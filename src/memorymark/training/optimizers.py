@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -130,9 +131,12 @@ def make_optimizers(model: nn.Module, recipe: Recipe, link: CountedLink | None =
 
 def _divided(make: Make, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     """Returns an optimizer that keeps the state of its share of the parameters and gets the others updated."""
-    from torch.distributed.optim import ZeroRedundancyOptimizer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch uses what it deprecates
+        from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    optimizer: Any = ZeroRedundancyOptimizer(parameters, make)
+    kind: Any = make
+    optimizer: Any = ZeroRedundancyOptimizer(parameters, kind)
     optimizer.state = optimizer.optim.state  # where callers look for it
     return optimizer  # type: ignore[no-any-return]
 

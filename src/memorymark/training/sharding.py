@@ -38,7 +38,7 @@ def alone_of_many(recipe: Recipe) -> Iterator[None]:
         raise UsageError(
             "this process is already part of a torch.distributed group; ask from one that is not.", code="conflict"
         )
-    store: Any = FakeStore()  # type: ignore[no-untyped-call]
+    store: Any = FakeStore()
     dist.init_process_group(FAKE, store=store, rank=0, world_size=recipe.gpus)
     try:
         yield
@@ -60,8 +60,11 @@ def require_spreadable(workload: Workload, recipe: Recipe) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise UsageError(
-                Message("{name} {reason}, which is not predicted for several {gpus} yet; drop that option.",
-                        name=workload.name, reason=reason),
+                Message(
+                    "{name} {reason}, which is not predicted for several {gpus} yet; drop that option.",
+                    name=workload.name,
+                    reason=reason,
+                ),
                 code="not_applicable",
                 field="gpus",
                 given=recipe.gpus,

@@ -37,8 +37,9 @@ _has_compiled = False
 class TrainingStep:
     """A workload under a recipe on a device, ready to run steps at any batch size.
 
-    ``model`` is already built and prepared, ``wrapper`` what is called in its place, such as DDP's. ``arrived`` returns a batch's tensor as it arrives on the device.
-    ``on_outputs`` is told what each forward pass returns, ``host`` counts what is offloaded.
+    ``model`` is already built and prepared, ``wrapper`` what is called in its place, such as DDP's. ``arrived`` returns
+    a batch's tensor as it arrives on the device. ``on_outputs`` is told what each forward pass returns, ``host`` counts
+    what is offloaded.
     """
 
     def __init__(

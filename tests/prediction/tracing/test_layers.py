@@ -87,6 +87,7 @@ RECIPES = {
     "fused": Recipe(fused=True),
     "in backward": Recipe(optimizer_in_backward=True),
     "accumulated": Recipe(accumulation_steps=3),
+    "sharded": Recipe(precision="bf16", gpus=8, strategy="fsdp", lora=4, gradient_checkpointing="full"),
 }
 
 

@@ -1312,10 +1312,22 @@ export interface components {
              */
             gradients_bytes: number;
             /**
+             * Gradient Buckets Bytes
+             * @description What several GPUs add up their gradients in: DDP's buckets, or what FSDP sends.
+             * @default 0
+             */
+            gradient_buckets_bytes: number;
+            /**
              * Optimizer State Bytes
              * @description The optimizer's tensors on the device.
              */
             optimizer_state_bytes: number;
+            /**
+             * Gathered Parameters Bytes
+             * @description Weights gathered from all GPUs for the time they are used, and what they arrive in.
+             * @default 0
+             */
+            gathered_parameters_bytes: number;
             /**
              * Kv Cache Bytes
              * @description Keys and values of completions that are being generated, if the peak is then.
@@ -1342,6 +1354,12 @@ export interface components {
              * @description Memory outside the allocator that belongs to no other process.
              */
             context_bytes: number;
+            /**
+             * Nccl Bytes
+             * @description What NCCL takes outside the allocator to talk to other GPUs, if that is known apart from the context.
+             * @default 0
+             */
+            nccl_bytes: number;
             /**
              * Other Processes Bytes
              * @description What the GPU held before this process started CUDA.
@@ -1454,6 +1472,39 @@ export interface components {
              * @description Seconds of a step of typical rows at that batch; null if it was not timed.
              */
             typical_seconds: number | null;
+        };
+        /**
+         * PerGpu
+         * @description One of several GPUs that train together: the first, which holds as much as any.
+         */
+        PerGpu: {
+            /**
+             * Batch Size
+             * @description Samples in one of its forward passes.
+             */
+            batch_size: number;
+            /**
+             * Peak Allocated Bytes
+             * @description The most that its tensors held at one moment.
+             */
+            peak_allocated_bytes: number;
+            /**
+             * Peak Reserved Bytes
+             * @description The most that its allocator had taken from the device.
+             */
+            peak_reserved_bytes: number;
+            /**
+             * Device Bytes
+             * @description That, and everything outside the allocator: the CUDA context and NCCL.
+             */
+            device_bytes: number;
+            /** @description What it held at the peak; null for quick and failed trials. */
+            breakdown: components["schemas"]["Breakdown"] | null;
+            /**
+             * Samples Per Second
+             * @description Its part of the throughput; null if the trial was not timed.
+             */
+            samples_per_second: number | null;
         };
         /**
          * ProbeInfo
@@ -1640,6 +1691,32 @@ export interface components {
              */
             vocabulary: number;
             /**
+             * Nccl Bytes
+             * @description What NCCL takes of each of several GPUs, outside the allocator: the least, the usual, the most.
+             * @default [
+             *       0,
+             *       0,
+             *       0
+             *     ]
+             */
+            nccl_bytes: [
+                number,
+                number,
+                number
+            ];
+            /**
+             * Nccl Source
+             * @description Where that comes from; empty if one GPU trains alone.
+             * @default
+             */
+            nccl_source: string;
+            /**
+             * Links
+             * @description What several GPUs are assumed to talk over: within a machine, and between machines.
+             * @default []
+             */
+            links: string[];
+            /**
              * Convolves Images
              * @description Whether the model applies 2-D convolutions to images, so that channels_last can help.
              * @default false
@@ -1673,6 +1750,25 @@ export interface components {
          *     ``Recipe(train_mode=False, loss="mean", optimizer="none")`` reproduces the published table.
          */
         Recipe: {
+            /**
+             * Gpus
+             * @description How many GPUs train together.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Nodes
+             * @description How many machines the GPUs are in.
+             * @default 1
+             */
+            nodes: number;
+            /**
+             * Strategy
+             * @description How they share the work; ``auto`` with one GPU.
+             * @default auto
+             * @enum {string}
+             */
+            strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
             /**
              * Precision
              * @description Autocast precision.
@@ -1907,6 +2003,9 @@ export interface components {
             /**
              * @description How it is trained.
              * @default {
+             *       "gpus": 1,
+             *       "nodes": 1,
+             *       "strategy": "auto",
              *       "precision": "fp32",
              *       "weights": "auto",
              *       "optimizer": "adamw",
@@ -2035,6 +2134,17 @@ export interface components {
              * @constant
              */
             kind: "trial";
+            /**
+             * Scaling Efficiency
+             * @description Throughput over that of as many GPUs that need not talk to each other; null for one GPU.
+             * @default null
+             */
+            scaling_efficiency: number | null;
+            /**
+             * @description What each of several GPUs holds and does; null for one GPU.
+             * @default null
+             */
+            per_gpu: components["schemas"]["PerGpu"] | null;
             /**
              * Tokens Per Batch
              * @description Tokens in one forward pass; null if the samples are not text.
@@ -2174,6 +2284,30 @@ export interface components {
              * @default 0
              */
             generation_peak_bytes: number;
+            /**
+             * Gpus
+             * @description How many GPUs train together. The batch size, and all memory, is then that of each; throughput is of all.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Strategy
+             * @description How they share the work; null for one GPU.
+             * @default null
+             */
+            strategy: string | null;
+            /**
+             * Computing Seconds
+             * @description Seconds of a step that a GPU computes, if several train together; null otherwise, or if not timed.
+             * @default null
+             */
+            computing_seconds: number | null;
+            /**
+             * Communicating Seconds
+             * @description Seconds of a step that GPUs talk to each other, most of them while they compute; null for one GPU.
+             * @default null
+             */
+            communicating_seconds: number | null;
         };
         /**
          * Usage
@@ -2341,6 +2475,25 @@ export interface components {
              * @default null
              */
             small: boolean | null;
+            /**
+             * Gpus
+             * @description GPUs that train together; the batch size is that of each.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Nodes
+             * @description Machines that the GPUs are in, as many in each.
+             * @default 1
+             */
+            nodes: number;
+            /**
+             * Strategy
+             * @description How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp.
+             * @default auto
+             * @enum {string}
+             */
+            strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
             /**
              * Precision
              * @description Autocast precision.
@@ -3105,6 +3258,25 @@ export interface components {
              */
             small: boolean | null;
             /**
+             * Gpus
+             * @description GPUs that train together; the batch size is that of each.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Nodes
+             * @description Machines that the GPUs are in, as many in each.
+             * @default 1
+             */
+            nodes: number;
+            /**
+             * Strategy
+             * @description How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp.
+             * @default auto
+             * @enum {string}
+             */
+            strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
+            /**
              * Precision
              * @description Autocast precision.
              * @default fp32
@@ -3476,7 +3648,7 @@ export interface components {
             ] | null;
             /**
              * Usd Per Million Samples
-             * @description Dollars for a million samples at the catalog's price.
+             * @description Dollars for a million samples at that price.
              */
             usd_per_million_samples: number | null;
             /**
@@ -3484,7 +3656,7 @@ export interface components {
              * @default null
              */
             whole_run: components["schemas"]["WholeRun"] | null;
-            /** @description The price of an hour. */
+            /** @description The catalog's price of an hour, of all GPUs that train together. */
             price: components["schemas"]["Price"] | null;
         };
         /**
@@ -3996,6 +4168,25 @@ export interface components {
              * @default null
              */
             small: boolean | null;
+            /**
+             * Gpus
+             * @description GPUs that train together; the batch size is that of each.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Nodes
+             * @description Machines that the GPUs are in, as many in each.
+             * @default 1
+             */
+            nodes: number;
+            /**
+             * Strategy
+             * @description How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp.
+             * @default auto
+             * @enum {string}
+             */
+            strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
             /**
              * Precision
              * @description Autocast precision.

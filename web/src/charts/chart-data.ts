@@ -16,12 +16,15 @@ export interface Part {
 export const PARTS: readonly Part[] = [
   { name: "weights_bytes", label: "Weights", color: "#5b93ff" },
   { name: "gradients_bytes", label: "Gradients", color: "#c084fc" },
+  { name: "gradient_buckets_bytes", label: "Buckets of gradients", color: "#8f7ae5" },
   { name: "optimizer_state_bytes", label: "Optimizer state", color: "#f5b83d" },
+  { name: "gathered_parameters_bytes", label: "Gathered parameters", color: "#9fbf3b" },
   { name: "kv_cache_bytes", label: "KV cache", color: "#ff7eb6" },
   { name: "activations_bytes", label: "Activations", color: "#00d977" },
   { name: "temporaries_bytes", label: "Temporaries", color: "#2cc9d6" },
   { name: "allocator_slack_bytes", label: "Allocator slack", color: "#b0b0b0" },
   { name: "context_bytes", label: "CUDA context", color: "#767676" },
+  { name: "nccl_bytes", label: "NCCL", color: "#8a8f98" },
   { name: "other_processes_bytes", label: "Other processes", color: "#b07a5b" },
 ];
 

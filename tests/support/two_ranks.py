@@ -1,0 +1,98 @@
+"""One of two real ranks on the CPU: runs the code that is pasted, and prints what it was made of and what it sent.
+
+    python two_ranks.py CODE.py ...
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+WIDTH, LAYERS, WORDS = 64, 3, 4100
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + self.outer(torch.relu(self.inner(x)))
+
+
+class Net(torch.nn.Module):
+    """Embeddings of more than a megabyte, so that DDP has two buckets, and blocks."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(WORDS, WIDTH)
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(LAYERS))
+        self.head = torch.nn.Linear(WIDTH, 3)
+
+    def forward(self, ids, labels=None):
+        x = self.words(ids)
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(x.mean(1))
+        return {"loss": torch.nn.functional.cross_entropy(logits, labels)}
+
+
+class Output(dict):
+    __getattr__ = dict.__getitem__
+
+
+class WithLoss(Net):
+    def forward(self, ids, labels=None):
+        return Output(super().forward(ids, labels))
+
+
+def make_batch(size, device):
+    return {
+        "ids": torch.randint(0, WORDS, (size, 5), device=device),
+        "labels": torch.zeros(size, dtype=torch.long, device=device),
+    }
+
+
+class Sent(TorchDispatchMode):
+    """Counts collectives by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(hasattr(kind, "_local_tensor") for kind in types):
+            return NotImplemented
+        if func.namespace == "c10d":
+            self.counts[str(func)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def main(code: str) -> None:
+    """Trains two steps and prints the second's collectives, and the sizes of what the rank keeps."""
+    counted = []
+
+    def make_loader(size):
+        for _ in range(2):
+            sent = Sent()
+            with sent:
+                yield make_batch(size, torch.device("cpu"))
+            counted.append(sent.counts)
+
+    place = {"model": WithLoss(), "make_loader": make_loader, "LEARNING_RATE": 1e-3}
+    exec(compile(code, "pasted", "exec"), place)  # noqa: S102 - it is the code under test
+    model, optimizer = place["model"], place["optimizer"]
+    parts = [list(getattr(p, "_local_tensor", p).shape) for p in model.parameters()]
+    state = getattr(optimizer, "optim", optimizer).state.values()
+    kept = sum(getattr(s["exp_avg"], "_local_tensor", s["exp_avg"]).numel() for s in state)
+    print(json.dumps({"parts": sorted(parts), "sent": counted[-1], "state": kept, "rank": dist.get_rank()}))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        main(Path(name).read_text(encoding="utf-8"))
