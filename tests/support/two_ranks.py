@@ -1,9 +1,10 @@
 """One of two real ranks on the CPU: runs the code that is pasted, and prints what it was made of and what it sent.
 
-    python two_ranks.py CODE.py ...
+python two_ranks.py PORT CODE.py ...
 """
 
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
-WIDTH, LAYERS, WORDS = 64, 3, 4100
+WIDTH, LAYERS, WORDS = 128, 3, 1000
 
 
 class Block(torch.nn.Module):
@@ -25,7 +26,7 @@ class Block(torch.nn.Module):
 
 
 class Net(torch.nn.Module):
-    """Embeddings of more than a megabyte, so that DDP has two buckets, and blocks."""
+    """Embeddings and blocks of more than a megabyte, so that DDP has two buckets."""
 
     def __init__(self):
         super().__init__()
@@ -73,11 +74,11 @@ class Sent(TorchDispatchMode):
 
 
 def main(code: str) -> None:
-    """Trains two steps and prints the second's collectives, and the sizes of what the rank keeps."""
+    """Trains three steps and prints the last's collectives, and the sizes of what the rank keeps."""
     counted = []
 
     def make_loader(size):
-        for _ in range(2):
+        for _ in range(3):  # DDP orders its buckets anew in the second
             sent = Sent()
             with sent:
                 yield make_batch(size, torch.device("cpu"))
@@ -89,10 +90,11 @@ def main(code: str) -> None:
     parts = [list(getattr(p, "_local_tensor", p).shape) for p in model.parameters()]
     state = getattr(optimizer, "optim", optimizer).state.values()
     kept = sum(getattr(s["exp_avg"], "_local_tensor", s["exp_avg"]).numel() for s in state)
-    print(json.dumps({"parts": sorted(parts), "sent": counted[-1], "state": kept, "rank": dist.get_rank()}))
+    print(json.dumps({"parts": sorted(parts), "sent": counted[-1], "state": kept, "rank": dist.get_rank()}), flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
+    for number, name in enumerate(sys.argv[2:]):
+        os.environ["MASTER_PORT"] = str(int(sys.argv[1]) + number)
         main(Path(name).read_text(encoding="utf-8"))

@@ -39,14 +39,14 @@ def real_ranks(tmp_path_factory):
         (folder / f"{strategy}.py").write_text(code_for(plan).pytorch)
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), *(str(folder / f"{strategy}.py") for strategy in STRATEGIES)],
-            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port},
+            [sys.executable, str(SCRIPT), port, *(str(folder / f"{strategy}.py") for strategy in STRATEGIES)],
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"},
             stdout=subprocess.PIPE,
             text=True,
         )
         for rank in range(2)
     ]
-    reports = [map(json.loads, rank.communicate(timeout=300)[0].splitlines()) for rank in ranks]
+    reports = [map(json.loads, rank.communicate(timeout=200)[0].splitlines()) for rank in ranks]
     return dict(zip(STRATEGIES, zip(*reports, strict=True), strict=True))
 
 

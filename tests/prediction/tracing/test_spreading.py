@@ -1,0 +1,128 @@
+"""What a rank of several GPUs holds: parts of weights, gathered ones, and buckets of gradients."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import memorymark as mm
+from memorymark.catalog import find_gpu
+from memorymark.errors import UsageError
+from memorymark.models.workloads import workload_of
+from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.prediction.tracing.operation import GATHERED
+from memorymark.probe.predicted import PredictedProbe
+from memorymark.question.recipe import Recipe
+from memorymark.question.request import Request
+from support.decoders import llama
+from support.tiny import PARAMETERS, tiny
+
+DATA = Path(__file__).parents[2] / "data" / "several_gpus.json"
+HOPPER = (9, 0)
+GPU = find_gpu("h200")
+
+
+def probe_of(recipe, workload=None):
+    return PredictedProbe(trace_training(workload or llama(), recipe, HOPPER), recipe, GPU)
+
+
+@pytest.fixture(scope="module")
+def copied():
+    return probe_of(Recipe(gpus=2))
+
+
+@pytest.fixture(scope="module")
+def sharded():
+    return probe_of(Recipe(gpus=4, strategy="fsdp", precision="bf16"))
+
+
+def test_a_recorded_rank_of_fsdp_is_predicted_within_half_a_percent():
+    truth = json.loads(DATA.read_text(encoding="utf-8"))
+    recipe = Recipe(**truth["recipe"])
+    request = Request(config=truth["config"], seq_len=truth["seq_len"], recipe=recipe, small=False)
+    trial = probe_of(recipe, workload_of(request)).measure(truth["batch_size"])
+
+    assert trial.peak_allocated_bytes == pytest.approx(truth["later_peak_allocated_bytes"], rel=0.005)
+
+
+def test_ddp_keeps_buckets_as_large_as_the_gradients(copied):
+    parameters, trial = copied.info.parameters, copied.measure(4)
+
+    assert trial.breakdown.gradient_buckets_bytes == 4 * parameters
+    assert trial.breakdown.gathered_parameters_bytes == 0
+    assert trial.breakdown.total_bytes == trial.device_bytes
+
+
+def test_fsdp_keeps_parts_and_gathers_blocks_in_16_bits(sharded):
+    parameters, trial = sharded.info.parameters, sharded.measure(4)
+    made = [
+        size
+        for growth in sharded.step.later.operations
+        if growth.operation.name == GATHERED
+        for _, size in growth.operation.made
+    ]
+
+    assert sum(sharded.step.weights.values()) == pytest.approx(4 * parameters / 4, rel=0.01)
+    assert 2 * parameters < sum(made) <= 2 * 2 * parameters  # blocks twice, what is outside of them once
+    assert trial.breakdown.gathered_parameters_bytes > 0
+    assert trial.breakdown.total_bytes == trial.device_bytes
+
+
+def test_gathered_parameters_are_given_back_before_the_next_step(sharded):
+    alive = set()
+    for growth in sharded.step.later.operations:
+        alive -= set(growth.operation.freed)
+        if growth.operation.name == GATHERED:
+            alive |= {number for number, _ in growth.operation.made}
+
+    assert not alive
+
+
+def test_what_fsdp_sends_arrives_in_memory_of_other_streams(sharded):
+    streams = {growth.operation.stream for growth in sharded.step.later.operations if growth.operation.made}
+
+    assert len(streams) == 3  # computing, gathering and reducing
+
+
+def test_sharing_the_optimizer_s_state_leaves_each_gpu_a_part_of_it():
+    whole, shared = (trace_training(tiny(), Recipe(gpus=2, strategy=one), HOPPER) for one in ("ddp", "zero1"))
+
+    assert sum(whole.optimizer_state.values()) == 8 * PARAMETERS
+    assert 4 * PARAMETERS <= sum(shared.optimizer_state.values()) < 8 * PARAMETERS
+
+
+def test_throughput_is_that_of_all_and_the_rest_that_of_each(copied):
+    trial = copied.measure(4)
+
+    assert (trial.gpus, trial.strategy) == (2, "ddp")
+    assert trial.samples_per_second == pytest.approx(2 * 4 / trial.step_seconds)
+    assert trial.per_gpu.samples_per_second == trial.samples_per_second / 2
+    assert trial.per_gpu.peak_reserved_bytes == trial.peak_reserved_bytes
+    assert 0 < trial.scaling_efficiency <= 1
+    low, high = trial.intervals["samples_per_second"]
+    assert low < trial.samples_per_second < high
+
+
+def test_nccl_takes_memory_that_the_allocator_cannot_have(copied):
+    least, usual, most = copied.info.nccl_bytes
+
+    assert copied.info.capacity_bytes == GPU.usable_bytes - usual
+    assert copied.measure(4).breakdown.nccl_bytes == usual
+    assert least < usual < most and copied.info.nccl_source
+
+
+def test_accumulated_gradients_are_reduced_once_by_ddp():
+    recipe = Recipe(gpus=2, accumulation_steps=4)
+    once, often = (probe_of(one, tiny()).measure(4) for one in (Recipe(gpus=2), recipe))
+
+    assert often.communicating_seconds == once.communicating_seconds
+    assert often.samples_per_second * often.step_seconds == pytest.approx(4 * 2 * 4)
+
+
+def test_a_step_of_the_caller_s_own_is_refused_for_several_gpus():
+    def step(model, batch, optimizer):
+        model(**batch).loss.backward()
+
+    workload = mm.Workload(tiny().build, tiny().batch, step=step, name="mine")
+    with pytest.raises(UsageError, match="mine runs a step of its own, which is not predicted for several gpus= yet"):
+        trace_training(workload, Recipe(gpus=2), HOPPER)
