@@ -85,12 +85,14 @@ def main(code: str) -> None:
             counted.append(sent.counts)
 
     place = {"model": WithLoss(), "make_loader": make_loader, "LEARNING_RATE": 1e-3}
-    exec(compile(code, "pasted", "exec"), place)  # noqa: S102 - it is the code under test
+    exec(compile(code, "pasted", "exec"), place)
     model, optimizer = place["model"], place["optimizer"]
     parts = [list(getattr(p, "_local_tensor", p).shape) for p in model.parameters()]
     state = getattr(optimizer, "optim", optimizer).state.values()
     kept = sum(getattr(s["exp_avg"], "_local_tensor", s["exp_avg"]).numel() for s in state)
-    print(json.dumps({"parts": sorted(parts), "sent": counted[-1], "state": kept, "rank": dist.get_rank()}), flush=True)
+    sys.stdout.write(
+        json.dumps({"parts": sorted(parts), "sent": counted[-1], "state": kept, "rank": dist.get_rank()}) + "\n"
+    )
     dist.destroy_process_group()
 
 

@@ -19,10 +19,14 @@ from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Workload
+from memorymark.units import MIB
 
 FAKE = "fake"
 # Strategies that keep the whole model on each GPU, in DDP's wrapper.
 COPYING = ("ddp", "zero1")
+# DDP's defaults: the first bucket is small, so that it can be sent soon.
+FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
+ASSIGN = "_compute_bucket_assignment_by_size"
 
 
 @contextmanager
@@ -93,16 +97,19 @@ def shard(model: nn.Module, recipe: Recipe, mesh: Any) -> None:
     policy = MixedPrecisionPolicy()
     if recipe.half_precision:
         policy = MixedPrecisionPolicy(param_dtype=DTYPES[recipe.precision], reduce_dtype=torch.float32)
+    how: dict[str, Any] = {"reshard_after_forward": False} if recipe.strategy == "zero2" else {}
     for block in (*blocks_of(model), model):
-        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=recipe.strategy != "zero2")
+        fully_shard(block, mesh=mesh, mp_policy=policy, **how)
 
 
 def copied(model: nn.Module, *, is_fake: bool) -> tuple[nn.Module, dict[int, Tensor]]:
     """Returns the model in DDP's wrapper, and its buckets of gradients, which the first backward pass adds.
 
-    torch orders the buckets anew after that pass, for which it reads values; fake tensors, which have none, keep the
-    first order. Both have as many bytes.
+    torch begins with one bucket and makes several after that pass, in the order in which gradients came. For that it
+    reads values, which fake tensors have not: for them there are several from the beginning, from the last parameter to
+    the first.
     """
+    import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
     from torch.nn.parallel import distributed as ddp
 
@@ -115,14 +122,33 @@ def copied(model: nn.Module, *, is_fake: bool) -> tuple[nn.Module, dict[int, Ten
         return future
 
     with ExitStack() as stack:
+
+        def put(owner: Any, name: str, value: Any) -> None:
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, value)
+
         for name in ("_verify_param_shape_across_processes", "_sync_module_states"):  # they compare and send values
-            stack.callback(setattr, ddp, name, getattr(ddp, name))
-            setattr(ddp, name, lambda *_, **__: None)
+            put(ddp, name, lambda *_, **__: None)
+        if is_fake:
+            put(dist, ASSIGN, _from_the_last(getattr(dist, ASSIGN)))
         wrapper: Any = DistributedDataParallel(model)
     wrapper.register_comm_hook(None, reduced)
     if is_fake:
         wrapper.reducer = _FirstOrder(wrapper.reducer)
     return wrapper, buckets
+
+
+def _from_the_last(assign: Any) -> Any:
+    """Returns DDP's function that puts parameters into buckets, so that it does what it does after the first pass."""
+
+    def assigned(parameters: Any, limits: Any, sparse: Any = (), *rest: Any) -> Any:
+        limits = [FIRST_BUCKET_BYTES, BUCKET_BYTES]
+        found, sizes = assign(list(reversed(parameters)), limits, list(reversed(sparse)), *rest)
+        last = len(parameters) - 1
+        buckets = [[last - index for index in bucket] for bucket in found]
+        return list(reversed(buckets)), list(reversed(sizes))  # DDP turns them round
+
+    return assigned
 
 
 class _FirstOrder:
