@@ -72,6 +72,9 @@ def with_suggestions(error: DoesNotFitError, suggestions: list[Suggestion]) -> D
 
 
 def _answer(question: Question, site: Site, on_event: OnEvent) -> Result:
+    if question.request.recipe.gpus > 1 and not question.all_gpus:  # of several, only one rank could be measured
+        request = question.request
+        question = replace(question, request=replace(request, target=for_prediction(request.target)))
     if question.advise:
         return advise(question, site, on_event)
     if question.all_gpus:

@@ -9,11 +9,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 import memorymark as mm
+from memorymark.devices.storages import local_part
+from memorymark.errors import UsageError
 from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.question.recipe import Recipe
 from memorymark.results.code import Plan, code_for
+from memorymark.training.sharding import alone_of_many, spread_over
+from memorymark.training.step import TrainingStep
 from support import two_ranks
 
 AMPERE = (8, 0)
@@ -77,3 +82,32 @@ def _size(shape):
     for dimension in shape:
         size *= dimension
     return size
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "zero2"])
+def test_one_real_rank_of_a_group_that_sends_nothing_trains(strategy):
+    recipe, device = Recipe(gpus=8, strategy=strategy, accumulation_steps=2), torch.device("cpu")
+    workload = mm.Workload(two_ranks.WithLoss, two_ranks.make_batch, name="net")
+    with alone_of_many(recipe):
+        model = two_ranks.WithLoss()
+        before = model.words.weight.numel()
+        wrapper, buckets = spread_over(model, recipe, device)
+        step = TrainingStep(workload, recipe, device, model=model, wrapper=wrapper)
+        for _ in range(2):
+            step(2)
+        kept = local_part(model.words.weight).numel()
+        state = sum(one.numel() for one in step.optimizer_state() if one.dim())
+
+    parts = 8 if recipe.shards_weights else 1
+    assert kept == before // parts
+    assert state == pytest.approx(2 * sum(p.numel() for p in model.parameters()) / parts, rel=0.01)
+    assert bool(buckets) == (strategy == "ddp")
+
+
+def test_a_process_of_a_group_is_left_alone():
+    with (
+        alone_of_many(Recipe(gpus=2)),
+        pytest.raises(UsageError, match="already part of a"),
+        alone_of_many(Recipe(gpus=2)),
+    ):
+        pass

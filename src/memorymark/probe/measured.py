@@ -26,11 +26,13 @@ from memorymark.probe.unmeasurable import check_device, check_own_model, not_com
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Breakdown, Failure, Trial
+from memorymark.training.building import build_on
 from memorymark.training.compiled_code import refusing_compiled
 from memorymark.training.facts import facts_of
 from memorymark.training.failures import classify
 from memorymark.training.guard import unharmed
 from memorymark.training.optimizers import move_state, own_optimizers
+from memorymark.training.sharding import alone_of_many, require_spreadable, spread_over
 from memorymark.training.step import TrainingStep, prepare_model, runs_compiled_code
 from memorymark.training.timing import time_until_steady
 from memorymark.training.workload import Workload
@@ -68,6 +70,7 @@ class MeasuredProbe:
         device.start_over()  # free what another probe in this process left behind
         self._stack = ExitStack()
         with ExitStack() as stack:
+            stack.enter_context(alone_of_many(recipe))
             self._step = self._preserved(workload, stack) if preserve else self._build(workload)
             if device.kind != "cuda" and runs_compiled_code(self._step.model):
                 raise not_compiled_on(device, "pass the model as it was before torch.compile")
@@ -196,12 +199,15 @@ class MeasuredProbe:
         device = self._device
         try:
             with device.counting():
-                built = model() if model is not None else None
+                built, wrapper = model() if model is not None else None, None
+                if self._recipe.gpus > 1:
+                    built, wrapper = self._spread(workload)
                 step = TrainingStep(
                     workload,
                     self._recipe,
                     device.torch_device,
                     model=built,
+                    wrapper=wrapper,
                     arrived=device.arrived,
                     host=self._host,
                 )
@@ -218,6 +224,14 @@ class MeasuredProbe:
             failure.shortfall_bytes,
             hint=Message("allow more with {memory_gib}, or take a larger GPU"),
         )
+
+    def _spread(self, workload: Workload) -> tuple[nn.Module, nn.Module | None]:
+        """Returns the model as one of several ranks has it, and the wrapper that is called in its place."""
+        require_spreadable(workload, self._recipe)
+        on = self._device.torch_device
+        model = prepare_model(build_on(on, workload, self._recipe), self._recipe)
+        wrapper, _ = spread_over(model, self._recipe, on)
+        return model, wrapper
 
     def _start_over(self) -> None:
         """Resets to where a training script starts; the size of the first step decides how memory fragments."""
@@ -253,6 +267,8 @@ class MeasuredProbe:
             peak_host_bytes=self._host.peak_bytes,
             tokens_per_sample=self.info.tokens_per_sample,
             kv_cache_bytes=self.info.cached_bytes(batch_size * self._recipe.accumulation_steps),
+            gpus=self._recipe.gpus,
+            strategy=self._recipe.strategy if self._recipe.gpus > 1 else None,
         )
         if failure is not None:
             self._clean_up()
@@ -293,7 +309,7 @@ class MeasuredProbe:
 
     def _timed(self, batch_size: int) -> dict[str, Any]:
         time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step.alone(batch_size), count))
-        samples = batch_size * self._recipe.accumulation_steps
+        samples = batch_size * self._recipe.accumulation_steps * self._recipe.gpus
         return {
             "step_seconds": time.seconds,
             "step_seconds_spread": time.spread,

@@ -15,9 +15,9 @@ UNCOMPILED_FUNCTIONS = "pass the functions as they were before torch.compile"
 
 def check_device(recipe: Recipe, device: Device) -> None:
     """Raises if the recipe cannot run on the device."""
-    if recipe.gpus > 1:
+    if recipe.gpus > 1 and device.kind != "cuda":
         raise UsageError(
-            Message("several {gpus} are predicted, not measured; name theirs with {gpu:h100}."),
+            Message("one of several {gpus} is measured on a CUDA GPU; predict for one with {gpu:h100}."),
             code="not_applicable",
             field="gpus",
             given=recipe.gpus,
@@ -49,6 +49,14 @@ def not_compiled_on(device: Device, instead: str | Message = UNCOMPILED_FUNCTION
 
 def check_own_model(recipe: Recipe) -> None:
     """Raises if the recipe would change the layers or the weights of the caller's own model."""
+    if recipe.gpus > 1:
+        raise UsageError(
+            Message("your own module is not spread over several {gpus}; make a Workload of it, or drop that option."),
+            code="not_applicable",
+            field="gpus",
+            given=recipe.gpus,
+            proposals=[without("gpus", usual=1)],
+        )
     if recipe.lora:
         raise UsageError(
             Message("LoRA adapters are not added to your own module; add them yourself and drop {lora}."),

@@ -22,6 +22,12 @@ def several_notes(info: ProbeInfo, recipe: Recipe, trial: Trial | None) -> list[
     """Says whose numbers they are, what a strategy stands for and what is assumed of links and NCCL."""
     if recipe.gpus == 1:
         return []
+    if info.source == "measured":
+        return [
+            f"Measured as one of {recipe.gpus} ranks whose group sends nothing: batch and memory are those of each "
+            "GPU, without what NCCL takes; the throughput is that of all, without the time to talk.",
+            MEANINGS[recipe.strategy],
+        ]
     said = [
         f"Batch and memory are those of each of the {recipe.gpus} GPUs; throughput and money are of all.",
         MEANINGS[recipe.strategy],

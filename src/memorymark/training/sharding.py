@@ -76,6 +76,16 @@ def require_spreadable(workload: Workload, recipe: Recipe) -> None:
             )
 
 
+def spread_over(model: nn.Module, recipe: Recipe, device: torch.device) -> tuple[nn.Module | None, dict[int, Tensor]]:
+    """Spreads a model on its device over the recipe's GPUs, as one rank does; returns the wrapper, if it gets one, and
+    the buckets that the first backward pass fills.
+    """
+    if recipe.shards_weights:
+        shard(model, recipe, mesh_of(recipe, device))
+        return None, {}
+    return copied(model, is_fake=False)
+
+
 def mesh_of(recipe: Recipe, device: torch.device) -> Any:
     """Returns the GPUs as FSDP sees them: in one row, or a row for each machine."""
     from torch.distributed.device_mesh import init_device_mesh

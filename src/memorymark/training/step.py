@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.host_memory import HostMeter
-from memorymark.devices.storages import dense_parts
+from memorymark.devices.storages import dense_parts, local_part
 from memorymark.errors import UsageError
 from memorymark.question.recipe import Recipe
 from memorymark.training.attention import choose_attention
@@ -153,7 +153,7 @@ class TrainingStep:
     def weights(self) -> Iterator[Tensor]:
         """Parameters, buffers and the scales of quantized weights; those of a frozen copy too."""
         for model in self.models():
-            yield from model.parameters()
+            yield from map(local_part, model.parameters())
             yield from model.buffers()
             yield from scales_of(model)
 
@@ -165,12 +165,13 @@ class TrainingStep:
 
     def gradients(self) -> Iterator[Tensor]:
         """Yields the existing gradients, sparse ones as their indices and values."""
-        return (part for p in self.model.parameters() if p.grad is not None for part in dense_parts(p.grad))
+        gradients = (local_part(p.grad) for p in self.model.parameters() if p.grad is not None)
+        return (part for gradient in gradients for part in dense_parts(gradient))
 
     def optimizer_state(self) -> Iterator[Tensor]:
         """The optimizers' tensors on the device."""
         states = (state for one in self.optimizers for state in one.state.values())
-        return (value for state in states for value in state.values() if isinstance(value, Tensor))
+        return (local_part(value) for state in states for value in state.values() if isinstance(value, Tensor))
 
     def _not_reducing(self, batches_left: int) -> AbstractContextManager[Any]:
         """Lets DDP reduce the gradients of the last batch of a step only."""
