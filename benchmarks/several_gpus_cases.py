@@ -76,7 +76,7 @@ RANKS = [
     *_ranks("llama-3.2-3b", 2, "fsdp", (16,), **PURE),
     *_ranks("llama-3.1-8b", 1, "fsdp", (8, 64), **BF16, **CHECKPOINTS),
     *_ranks("llama-3.1-8b", 2, "fsdp", (8,), **BF16, **LORA, **CHECKPOINTS),
-    *_ranks("olmoe-1b-7b", 2, "fsdp", (8, 64), **BF16, **CHECKPOINTS),
+    *_ranks("olmoe", 2, "fsdp", (8, 64), **BF16, **CHECKPOINTS),
     *_ranks("tinyllama", 4, "hsdp", (16,), nodes=2, **BF16),
     *_ranks("llama-3.2-3b", 2, "hsdp", (64,), nodes=8, **BF16, **CHECKPOINTS),
 ]

@@ -1141,6 +1141,23 @@ export interface components {
                 number
             ] | null;
             /**
+             * Gpus
+             * @description How many GPUs train together; batch sizes and memory are those of each, throughput and money of all.
+             * @default 1
+             */
+            gpus: number;
+            /**
+             * Strategy
+             * @description How they share the work; null for one GPU.
+             * @default null
+             */
+            strategy: string | null;
+            /**
+             * @description What each of several GPUs holds and does at the recommended batch, or the largest; null for one GPU.
+             * @default null
+             */
+            per_gpu: components["schemas"]["PerGpu"] | null;
+            /**
              * Batch Ratio
              * @description The largest batch over today's: a ratio of sizes, not a speedup.
              */
