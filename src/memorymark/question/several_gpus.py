@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memorymark.errors import UsageError
-from memorymark.messages import Message
+from memorymark.messages import Message, OptionName
 from memorymark.question.limits import MOST_GPUS
 from memorymark.question.options import option
 from memorymark.question.recipe_choices import STRATEGY, Strategy
@@ -161,10 +161,14 @@ def _not_together(recipe: Recipe) -> Iterator[UsageError]:
     ]
     for name, given, applies in excluded:
         if applies:
-            what = f"{{{name}}}" if isinstance(given, bool) else f"{{{name}:{given}}}"
-            strategy = f"{{strategy:{recipe.strategy}}}"
             yield _refused(
-                Message(f"{what} is not predicted for several GPUs with {strategy} yet; change one of them."),
+                Message(
+                    "{option:{choice}} is not predicted for several GPUs with {strategy:{shared}} yet; change one of "
+                    "them.",
+                    option=OptionName(name),
+                    choice="" if isinstance(given, bool) else given,
+                    shared=recipe.strategy,
+                ),
                 name,
                 given,
                 Proposal("one GPU", {"gpus": None, "nodes": None, "strategy": None}),

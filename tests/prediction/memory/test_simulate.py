@@ -85,7 +85,7 @@ class Requests(CachingAllocator):
         super().__init__()
         self.seen = []
 
-    def allocate(self, requested_bytes):
+    def allocate(self, requested_bytes, stream=0):
         self.seen.append(requested_bytes // MIB)
         return super().allocate(requested_bytes)
 
