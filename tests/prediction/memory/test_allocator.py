@@ -110,3 +110,24 @@ def test_counters_add_up_whatever_is_asked_for(requests):
         allocator.free(block)
     allocator.empty_cache()
     assert (allocator.allocated_bytes, allocator.reserved_bytes) == (0, 0)
+
+
+def test_free_blocks_of_one_stream_serve_no_other():
+    allocator = CachingAllocator()
+    allocator.free(allocator.allocate(4 * MIB, stream=1))
+    reserved = allocator.reserved_bytes
+
+    allocator.free(allocator.allocate(4 * MIB, stream=1))
+    assert allocator.reserved_bytes == reserved
+    allocator.allocate(4 * MIB)
+    assert allocator.reserved_bytes == 2 * reserved
+
+
+def test_a_layout_with_several_streams_is_taken_over():
+    first, second = CachingAllocator(), CachingAllocator()
+    first.free(first.allocate(4 * MIB, stream=1))
+    for segment in first.layout():
+        second.add_segment(segment)
+
+    second.allocate(4 * MIB, stream=1)
+    assert second.reserved_bytes == first.reserved_bytes
