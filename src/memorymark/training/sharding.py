@@ -104,6 +104,15 @@ def shard(model: nn.Module, recipe: Recipe, mesh: Any) -> None:
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+    scalar = next((name for name, one in model.named_parameters() if one.dim() == 0), None)
+    if scalar is not None:
+        raise UsageError(
+            Message("{name} is a single number, which FSDP2 cannot cut into parts; use {strategy:ddp}.", name=scalar),
+            code="not_applicable",
+            field="strategy",
+            given=recipe.strategy,
+            proposals=[Proposal("DDP", {"strategy": "ddp"})],
+        )
     policy = MixedPrecisionPolicy()
     if recipe.half_precision:
         policy = MixedPrecisionPolicy(param_dtype=DTYPES[recipe.precision], reduce_dtype=torch.float32)

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import memorymark as mm
 from memorymark.catalog import find_gpu
@@ -15,7 +17,7 @@ from memorymark.probe.predicted import PredictedProbe
 from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
 from support.decoders import llama
-from support.tiny import PARAMETERS, tiny
+from support.tiny import PARAMETERS, TinyNet, tiny
 
 DATA = Path(__file__).parents[2] / "data" / "several_gpus.json"
 HOPPER = (9, 0)
@@ -126,3 +128,24 @@ def test_a_step_of_the_caller_s_own_is_refused_for_several_gpus():
     workload = mm.Workload(tiny().build, tiny().batch, step=step, name="mine")
     with pytest.raises(UsageError, match="mine runs a step of its own, which is not predicted for several gpus= yet"):
         trace_training(workload, Recipe(gpus=2), HOPPER)
+
+
+class Unfinished(TinyNet):
+    """Has a layer that nothing uses, and a parameter without dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Linear(4, 4)
+        self.scale = nn.Parameter(torch.ones(()))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "complaint"),
+    [
+        ("ddp", "some parameters of tiny get no gradient, for which DDP would wait"),
+        ("fsdp", "scale is a single number"),
+    ],
+)
+def test_a_model_that_torch_would_not_spread_is_refused_in_a_sentence(strategy, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        trace_training(tiny(Unfinished), Recipe(gpus=2, strategy=strategy), HOPPER)

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from memorymark.devices.allocations import Owner
+from memorymark.errors import Proposal, UsageError
+from memorymark.messages import Message
 from memorymark.prediction.tracing.operation import GATHERED
 from memorymark.prediction.tracing.program import Program
 from memorymark.prediction.tracing.tracer import Tracer
@@ -34,6 +36,19 @@ class SpreadOut:
         """Runs a pass that is not traced: the first makes what later ones use again."""
         with tracer.paused():
             step.forward_and_backward(batch_size)
+        trained = sum(one.numel() for one in step.model.parameters() if one.requires_grad)
+        if self.wrapper is not None and sum(one.numel() for one in self._buckets.values()) < trained:
+            raise UsageError(
+                Message(
+                    "some parameters of {name} get no gradient, for which DDP would wait; freeze them, or cut the "
+                    "model with {strategy:fsdp}.",
+                    name=step.workload.name,
+                ),
+                code="not_applicable",
+                field="strategy",
+                given=step.recipe.strategy,
+                proposals=[Proposal("FSDP", {"strategy": "fsdp"})],
+            )
 
     def buckets(self, tracer: Tracer) -> dict[int, int]:
         """Returns the storages of DDP's buckets and their bytes."""
