@@ -129,8 +129,10 @@ def _does_not_fit(request: Request, info: ProbeInfo, trials: list[Trial]) -> Doe
 def _what_else(recipe: Recipe, *, capped: bool) -> Message | str:
     """Says what to try if nothing is known to fit."""
     if recipe.gpus > 1:
-        more = "take more {gpus}, add {gradient_checkpointing}, or shorten the samples"
-        return Message(more if recipe.shards_weights else f"cut the weights with {{strategy:fsdp}}, or {more}")
+        recompute = "add {gradient_checkpointing}, " if recipe.gradient_checkpointing == "none" else ""
+        more = f"take more {{gpus}}, {recompute}or shorten the samples"
+        said = more if recipe.shards_weights else "cut the weights with {strategy:fsdp}, " + more
+        return Message(said)
     if capped:
         return Message("raise {memory_gib}, or take a smaller model or shorter samples")
     return "take a smaller model or shorter samples"
