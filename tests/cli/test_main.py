@@ -18,11 +18,11 @@ from support.command_line import SMALL, run_apart, run_here
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--completion-tokens", "--completions", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
+    "--full", "--fused", "--gpu", "--gpus", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
-    "--packed", "--precision", "--quiet", "-q",
-    "--reference", "--revision", "--seq-len", "--small", "--task",
+    "--nodes", "--packed", "--precision", "--quiet", "-q",
+    "--reference", "--revision", "--seq-len", "--small", "--strategy", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
 MONEY_OPTIONS = ["--hours-per-run", "--people", "--price-per-hour", "--runs-per-year", "--samples", "--tokens"]
