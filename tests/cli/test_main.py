@@ -18,7 +18,8 @@ from support.command_line import SMALL, run_apart, run_here
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--completion-tokens", "--completions", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gpus", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
+    "--full", "--fused", "--gpu", "--gpus",
+    "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
     "--lora-targets", "--lora-variant", "--loss",
     "--mean-tokens", "--memory-gib", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
     "--nodes", "--packed", "--precision", "--quiet", "-q",
