@@ -18,10 +18,10 @@ from support.command_line import SMALL, run_apart, run_here
 REQUEST_OPTIONS = [
     "--accumulate", "--attention", "--audio-seconds", "--batch-size", "-b", "--channels-last", "--compile", "--device",
     "--allocator", "--completion-tokens", "--completions", "--eval-mode",
-    "--full", "--fused", "--gpu", "--gpus", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs", "--lora",
-    "--lora-targets", "--lora-variant", "--loss",
-    "--mean-tokens", "--memory-gib", "--nodes", "--offload", "--optimizer", "--optimizer-in-backward", "--optimizer-variant",
-    "--packed", "--precision", "--profile", "--quiet", "-q",
+    "--full", "--fused", "--gpu", "--gpus", "--gradient-checkpointing", "--image-size", "--json", "--keep-outputs",
+    "--lora", "--lora-targets", "--lora-variant", "--loss",
+    "--mean-tokens", "--memory-gib", "--nodes", "--offload", "--optimizer", "--optimizer-in-backward",
+    "--optimizer-variant", "--packed", "--precision", "--profile", "--quiet", "-q",
     "--reference", "--revision", "--seq-len", "--small", "--strategy", "--task",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
