@@ -30,7 +30,9 @@ Part = Literal["product", "attention", "convolution", "recurrent", "memory", "ho
 """What a step's time goes into; ``memory`` is all that is bound by the GPU's memory."""
 PARTS: tuple[Part, ...] = ("product", "attention", "convolution", "recurrent", "memory", "host")
 # Operations or trainings on these GPUs that others published were used to fit the times.
-PUBLIC_GPUS = frozenset({"t4", "v100-16gb", "v100-32gb", "l4", "a100-40gb"})
+PUBLIC_GPUS = frozenset(
+    "a100-40gb h100-pcie l4 quadro-rtx5000 rtx-a4000 rtx-a5000 rtx3080-10gb t4 titan-rtx v100-16gb v100-32gb".split()
+)
 # Nine of ten steps that consist of one part take between its time divided and multiplied by exp(this).
 TIME_SPREADS: dict[GpuKnowledge, tuple[float, ...]] = {
     "measured": (0.18, 0.22, 0.18, 0.30, 0.16, 0.27),
