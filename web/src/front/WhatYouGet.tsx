@@ -8,7 +8,7 @@ export function WhatYouGet() {
       <ExampleBar name="Today, batch 16" verdict="85 % wasted" share={15} isGood={false} />
       <ExampleBar name="Maximum, batch 268" verdict="100 % used" share={100} isGood />
       <p className="mt-5 text-lg font-medium">
-        Batch 190 trains <span className="text-accent">1.45x faster</span> than today.
+        Batch 190 trains <span className="text-accent">1.30x faster</span> than today.
       </p>
     </figure>
   );
