@@ -117,7 +117,7 @@ class Question:
         )
         if self.prices is not None:
             object.__setattr__(self, "prices", settled_prices(self.prices, self.request.target))
-        for field_of, message, clashes in (*self._conflicts(), *self._conflicts_of_run()):
+        for field_of, message, clashes in self._conflicts():
             if clashes:
                 raise UsageError(message, code="conflict", field=field_of)
         for seq_len in self.seq_lens:
@@ -125,7 +125,13 @@ class Question:
 
     def _conflicts(self) -> Iterator[tuple[str, Message, bool]]:
         """Yields the option, the message and the condition of every conflict between options."""
-        target, limit = self.request.target, self.max_batch
+        yield from self._conflicts_of_gpus()
+        yield from self._conflicts_of_advice()
+        yield from self._conflicts_of_lengths()
+        yield from self._conflicts_of_run()
+
+    def _conflicts_of_gpus(self) -> Iterator[tuple[str, Message, bool]]:
+        target = self.request.target
         yield (
             "all_gpus",
             Message("{all_gpus} predicts for every GPU of the catalog; drop {gpu}, {device} and {memory_gib}."),
@@ -148,12 +154,14 @@ class Question:
             Message("{price_per_hour} and {prices} exclude each other; drop one."),
             self.prices is not None and self.price_per_hour is not None,
         )
+
+    def _conflicts_of_advice(self) -> Iterator[tuple[str, Message, bool]]:
+        gpu, limit = self.request.target.entry, self.max_batch
         yield (
             "advise",
             Message("advice is for one GPU and one length; drop {all_gpus}, or all GPUs and lengths but one."),
             self.advise and (self.compares_gpus or bool(self.seq_lens)),
         )
-        gpu = target.entry
         yield (
             "advise",
             Message(
@@ -178,6 +186,8 @@ class Question:
             ),
             self.advise and limit is not None and limit < self.current_batch_size,
         )
+
+    def _conflicts_of_lengths(self) -> Iterator[tuple[str, Message, bool]]:
         yield (
             "seq_lens",
             Message("a comparison of GPUs takes one length; give one {seq_len}."),

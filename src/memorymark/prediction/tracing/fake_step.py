@@ -191,11 +191,7 @@ def _run(
             generation, step.generation = step.generation, None  # its memory does not grow linearly with the batch
             traces, batch_size, stride = _steps(step, tracer)
         if rows is not None:
-            repeating = Repeating(rows.found, tracer.next_number)
-            repeating.know(numbers.values())
-            for tensor, row, block, key in rows.tensors():
-                numbers[id(tensor)] = repeating.add_weight(row, block, key, numbers.get(id(tensor)))
-            traces = repeating.whole(traces)
+            traces = _with_every_layer(rows, traces, numbers, tracer)
         weights = {numbers[id(tensor)]: local_part(tensor).untyped_storage().nbytes() for tensor in kept}
         buckets = spread.buckets(tracer) if spread is not None else {}
     first, later = merge(traces, batch_size, stride)
@@ -210,6 +206,17 @@ def _run(
         generation=generation,
     )
     return traced, tracer.routed
+
+
+def _with_every_layer(
+    rows: Rows, traces: list[StepTrace], numbers: dict[int, int], tracer: Tracer
+) -> list[StepTrace]:
+    """Returns the traces of the whole model from those of a few layers; notes the numbers of the others' weights."""
+    repeating = Repeating(rows.found, tracer.next_number)
+    repeating.know(numbers.values())
+    for tensor, row, block, key in rows.tensors():
+        numbers[id(tensor)] = repeating.add_weight(row, block, key, numbers.get(id(tensor)))
+    return repeating.whole(traces)
 
 
 def _moved_from_host(workload: Workload, tracer: Tracer) -> Workload:
