@@ -67,7 +67,7 @@ def test_each_gpu_has_its_own_profile(tmp_path, monkeypatch):
     with LocalProbe(tiny(), mm.Recipe(), mm.Target(gpu="t4")) as probe:
         found = [probe.info.gpu_knowledge]
         for gpu in ("a10", "h200", "A10"):
-            probe.retarget(gpu)
+            probe.retarget(find_gpu(gpu))
             found.append(probe.info.gpu_knowledge)
 
     assert [knowledge == "calibrated" for knowledge in found] == [False, True, False, True]

@@ -22,10 +22,15 @@ def known_gpu(name: str, total_bytes: int | None) -> GpuEntry | None:
         return None
     kind = name.lower().removeprefix("nvidia_").replace("_", "-")
     named = [gpu for gpu in all_gpus() if kind and (gpu.id == kind or gpu.id.startswith(f"{kind}-"))]
-    sized = [gpu for gpu in named or all_gpus() if _has(gpu, total_bytes)]
-    if total_bytes is not None and len(sized) == 1 and (named or not kind):
-        return sized[0]
-    return named[0] if len(named) == 1 and total_bytes is None else None
+    if total_bytes is None:
+        return _meant(named, kind)
+    return _meant([gpu for gpu in named or all_gpus() if _has(gpu, total_bytes)], kind) if named or not kind else None
+
+
+def _meant(gpus: list[GpuEntry], kind: str) -> GpuEntry | None:
+    """Returns the only GPU, the one with exactly this name, or the only one that can be rented at a known price."""
+    choices = (gpus, [gpu for gpu in gpus if gpu.id == kind], [gpu for gpu in gpus if gpu.price is not None])
+    return next((choice[0] for choice in choices if len(choice) == 1), None)
 
 
 def _has(gpu: GpuEntry, total_bytes: int | None) -> bool:

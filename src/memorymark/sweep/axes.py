@@ -10,8 +10,8 @@ from typing import Any
 
 from memorymark.question.flat import OPTIONS
 
-# Kinds of answers, not of trainings: a grid holds analyses. A config is given as the model's path.
-NOT_OF_A_CASE = ("config", "seq_lens", "advise", "all_gpus", "try_compile")
+# Kinds of answers, not of trainings: a grid holds analyses. A config, or a GPU of one's own, is given as a path.
+NOT_OF_A_CASE = ("config", "seq_lens", "advise", "all_gpus", "compare_gpus", "gpu_facts", "try_compile")
 VARYING = tuple(name for name in OPTIONS if name not in NOT_OF_A_CASE)
 # An axis whose entries each set several options, and what the whole grid may say besides.
 RECIPE, MEASURE = "recipe", "measure"

@@ -11,6 +11,7 @@ from memorymark.devices.resolve import where_no_gpu_is
 from memorymark.errors import UsageError
 from memorymark.messages import Dialect
 from memorymark.question.flat import make_question
+from memorymark.question.gpu_choice import with_gpu_options
 from memorymark.question.question import Question
 from memorymark.sweep.axes import ALL, Axes, Axis, Given
 from memorymark.sweep.cases import Case, Place, place_of
@@ -76,7 +77,7 @@ def _case(number: int, combination: Mapping[str, Given], *, measure: bool, has_g
     asked, gpu = dict(options), None
     if measure and asked.get("gpu") is not None:
         gpu = find_gpu(asked.pop("gpu")).id
-    question = make_question(asked)
+    question = make_question(with_gpu_options(asked, several=False))
     place = place_of(question.request.target, measured_on=gpu)
     if place == Place("cuda") and question.request.target.is_open and not has_gpu and not measure:
         question = _predicted(question)
@@ -98,7 +99,7 @@ def _givens(axes: Axes) -> Iterator[tuple[str, Given]]:
 def _alone(name: str, given: Given) -> Mistake | None:
     """Returns what is wrong with a value whatever the other options are."""
     try:
-        make_question({"model": ANY_MODEL, name: given.value})
+        make_question({"model": ANY_MODEL, **with_gpu_options({name: given.value}, several=False)})
     except UsageError as error:
         if error.code in OF_COMBINATIONS:
             return None
