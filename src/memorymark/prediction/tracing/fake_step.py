@@ -208,9 +208,7 @@ def _run(
     return traced, tracer.routed
 
 
-def _with_every_layer(
-    rows: Rows, traces: list[StepTrace], numbers: dict[int, int], tracer: Tracer
-) -> list[StepTrace]:
+def _with_every_layer(rows: Rows, traces: list[StepTrace], numbers: dict[int, int], tracer: Tracer) -> list[StepTrace]:
     """Returns the traces of the whole model from those of a few layers; notes the numbers of the others' weights."""
     repeating = Repeating(rows.found, tracer.next_number)
     repeating.know(numbers.values())
