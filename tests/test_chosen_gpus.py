@@ -5,16 +5,8 @@ import json
 import pytest
 
 import memorymark as mm
+from support.own_gpu import LAB
 from support.tiny import tiny
-
-LAB = {
-    "name": "Lab GPU",
-    "memory_mib": 24576,
-    "compute_capability": "8.6",
-    "multiprocessors": 82,
-    "boost_clock_mhz": 1695,
-    "bandwidth_gb_per_second": 936,
-}
 
 
 @pytest.fixture(scope="module")

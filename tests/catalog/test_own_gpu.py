@@ -8,15 +8,7 @@ import pytest
 from memorymark.catalog import all_gpus, find_gpu, gpus, own_gpu
 from memorymark.errors import UsageError
 from memorymark.units import GIB, MIB
-
-LAB = {
-    "name": "Lab GPU",
-    "memory_mib": 24576,
-    "compute_capability": "8.6",
-    "multiprocessors": 82,
-    "boost_clock_mhz": 1695,
-    "bandwidth_gb_per_second": 936,
-}
+from support.own_gpu import LAB
 
 
 def test_what_is_left_out_is_what_a_geforce_card_of_that_generation_has():

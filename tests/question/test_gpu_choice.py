@@ -11,15 +11,7 @@ from memorymark.question.question import Question
 from memorymark.question.request import Request
 from memorymark.question.target import Target
 from memorymark.server.bodies import JobBody
-
-LAB = {
-    "name": "Lab GPU",
-    "memory_mib": 24576,
-    "compute_capability": "8.6",
-    "multiprocessors": 82,
-    "boost_clock_mhz": 1695,
-    "bandwidth_gb_per_second": 936,
-}
+from support.own_gpu import LAB
 
 
 @pytest.fixture
