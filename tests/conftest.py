@@ -1,16 +1,16 @@
 import os
+import shutil
 import tempfile
 
 # One thread: steps take the same time whatever else the machine does, and so do the workers that the tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Some virtual machines announce AMX and then forbid it: bf16 products would end the process with SIGILL.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-# The tests' analyses are nobody's history.
-os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{tempfile.mkdtemp(prefix='memorymark-tests-')}/history.db"
+# Nobody's profiles correct what the tests predict, and their analyses are nobody's history.
+os.environ["MEMORYMARK_PROFILES"] = tempfile.mkdtemp(prefix="memorymark-tests-")
+os.environ["MEMORYMARK_DATABASE"] = f"sqlite:///{os.environ['MEMORYMARK_PROFILES']}/history.db"
 # Every step is traced by the code under test; tests of what is kept have a folder of their own.
 os.environ["MEMORYMARK_CACHE"] = "off"
-# Nobody's profiles correct what the tests predict.
-os.environ["MEMORYMARK_PROFILES"] = tempfile.mkdtemp(prefix="memorymark-tests-profiles-")
 os.environ.pop("MEMORYMARK_TOKEN", None)
 os.environ.pop("MEMORYMARK_SERVER", None)
 
@@ -46,6 +46,10 @@ def pytest_collection_modifyitems(items):
         return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
     items.sort(key=place)
+
+
+def pytest_unconfigure():
+    shutil.rmtree(os.environ["MEMORYMARK_PROFILES"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,13 @@ def recorded():
         yield call
 
 
+@pytest.fixture(scope="module")
+def recorded_for_watching():
+    """At a pace at which a page on a busy machine still sees the end coming."""
+    with replaying(MEASURED, speed=2.0) as call:
+        yield call
+
+
 @pytest.fixture
 def open_replay(open_page, recorded):
     return lambda route="/", **how: open_page(route, site=recorded.address, **how)
@@ -28,8 +35,8 @@ def address():
     """No page here is of the service that computes."""
 
 
-def test_the_recording_is_played_from_the_form_and_labelled_all_the_way(open_replay):
-    page = open_replay()
+def test_the_recording_is_played_from_the_form_and_labelled_all_the_way(open_page, recorded_for_watching):
+    page = open_page("/", site=recorded_for_watching.address)
     expect(page.get_by_text(BANNER)).to_be_visible()
     expect(page.get_by_role("status").get_by_text("Plays a recording")).to_be_visible()
     press(page, "Analyze Memory Usage")

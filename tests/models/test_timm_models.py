@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memorymark.question.timm_names import timm_names
 from memorymark.worker import remote
 from memorymark.worker.remote import RemoteProbe
 from memorymark.worker.supervisor import KeptWorkers
+from support.forked_workers import fresh_workers
 
 STAND_IN = Path(__file__).parents[1] / "support" / "torchvision_stand_in"
 A10, CPU = mm.Target(gpu="a10"), mm.Target(device="cpu")
@@ -24,9 +26,10 @@ pytestmark = pytest.mark.skipif(find_spec("timm") is None, reason="timm is not i
 @pytest.fixture(scope="module", autouse=True)
 def workers_are_shared():
     """One worker that can import timm; no other process may see the stand-in, transformers least of all."""
-    needed = [str(STAND_IN)] if find_spec("torchvision") is None else []
+    is_installed = any(distributions(name="torchvision"))
+    needed = [] if is_installed else [str(STAND_IN)]
     kept = KeptWorkers()
-    with pytest.MonkeyPatch.context() as patched:
+    with fresh_workers(), pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", os.pathsep.join([*needed, *filter(None, [os.environ.get("PYTHONPATH")])]))
         patched.setattr(remote, "FreshWorkers", lambda: kept)
         yield

@@ -86,8 +86,10 @@ class ForkServer:
             socket.send_fds(self._asked, [json.dumps(wanted).encode()], [child_in, child_out, stderr.fileno()])
             os.close(child_in)
             os.close(child_out)
-            pid = int(self._asked.recv(100))
-        return ForkedProcess(pid, os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8"))
+            pid = self._asked.recv(100)
+        if not pid:
+            raise RuntimeError(f"the process that forks workers has ended with {self._process.wait()}")
+        return ForkedProcess(int(pid), os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8"))
 
     def close(self):
         self._asked.close()
