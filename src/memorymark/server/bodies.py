@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from memorymark.catalog import some_models
 from memorymark.errors import UsageError
@@ -16,6 +16,7 @@ from memorymark.question.flat import OPTIONS, make_question
 from memorymark.question.limits import LONGEST_NAME, NO_LIMIT
 from memorymark.question.options import Option
 from memorymark.question.question import Question
+from memorymark.server.model import ServiceModel
 from memorymark.server.permission import refuse_code, refuse_profile_file
 
 MAX_SECONDS = 86_400.0
@@ -32,7 +33,7 @@ def _whole(value: Any) -> Any:
 TYPES: dict[str, Any] = {"flag": bool, "count": int, "number": float, "text": str, "document": dict[str, Any]}
 
 
-class QuestionBody(BaseModel):
+class QuestionBody(ServiceModel):
     """A training and what to find out about it. Only ``model_name`` or ``config`` is required."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
@@ -132,13 +133,13 @@ else:
     )
 
 
-class JobPath(BaseModel):
+class JobPath(ServiceModel):
     """A job by its id."""
 
     job_id: str = Field(description="The id that POST /jobs returned.")
 
 
-class JobsQuery(BaseModel):
+class JobsQuery(ServiceModel):
     """Which jobs to list."""
 
     model_config = ConfigDict(extra="forbid")
@@ -154,7 +155,7 @@ class JobsQuery(BaseModel):
     before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one with this id.")
 
 
-class ReportQuery(BaseModel):
+class ReportQuery(ServiceModel):
     """What to report."""
 
     model_config = ConfigDict(extra="forbid")
@@ -164,7 +165,7 @@ class ReportQuery(BaseModel):
     )
 
 
-class EventsQuery(BaseModel):
+class EventsQuery(ServiceModel):
     """Which events to send."""
 
     model_config = ConfigDict(extra="forbid")

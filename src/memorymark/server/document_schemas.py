@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_
 from pydantic_core import CoreSchema
 
 from memorymark.documents import REQUIRED, Part, kind_of, parts_of, written
+from memorymark.server.model import ServiceModel
 
 
 class AsDocument:
@@ -23,6 +24,12 @@ class AsDocument:
         return handler.generate_schema(described(source))
 
 
+class DocumentModel(ServiceModel):
+    """A document; its fields may have names that begin with ``model_``."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+
 @cache
 def schema_of(cls: Any, name: str = "") -> type[BaseModel]:
     """Returns the document of a dataclass as a pydantic model, with the same name unless another is given."""
@@ -31,7 +38,7 @@ def schema_of(cls: Any, name: str = "") -> type[BaseModel]:
         parts = {"kind": (Literal[kind], Field(description="What this document is.")), **parts}
     model: type[BaseModel] = create_model(
         name or cls.__name__,
-        __config__=ConfigDict(protected_namespaces=()),
+        __base__=DocumentModel,
         __doc__=cleandoc(cls.__doc__ or ""),
         __module__=cls.__module__,
         **parts,

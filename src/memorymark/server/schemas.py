@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from memorymark.catalog.listings import GpuCatalog, ModelCatalog
 from memorymark.errors import Code, ErrorKind
@@ -19,13 +19,14 @@ from memorymark.question.options import Group, OptionType
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
 from memorymark.server.document_schemas import AsDocument, schema_of
+from memorymark.server.model import ServiceModel
 from memorymark.suggestions import Proposal, Suggestion
 
 ModelsAnswer = schema_of(ModelCatalog, "ModelsAnswer")
 GpusAnswer = schema_of(GpuCatalog, "GpusAnswer")
 
 
-class DescribedModel(BaseModel):
+class DescribedModel(ServiceModel):
     """An object of an answer, whose fields are described by the docstrings below them."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
