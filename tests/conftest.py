@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import tempfile
@@ -46,6 +47,12 @@ def pytest_collection_modifyitems(items):
         return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
     items.sort(key=place)
+
+
+def pytest_collection_finish():
+    """What has been imported stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure():

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import memorymark
+from support.parsed_files import parsed
 
 TESTS = Path(__file__).parent
 PRIVATE = re.compile(r"_(?!_)\w*(?<!_)")
@@ -13,13 +14,13 @@ PACKAGE = "memorymark"
 
 
 @cache
-def parsed(folder):
-    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(folder.rglob("*.py"))}
+def parsed_in(folder):
+    return {file: parsed(file) for file in sorted(folder.rglob("*.py"))}
 
 
 def nodes(folder, *kinds):
     """Each node of these kinds, and where it is."""
-    for file, tree in parsed(folder).items():
+    for file, tree in parsed_in(folder).items():
         for node in ast.walk(tree):
             if isinstance(node, kinds):
                 yield f"{file.relative_to(folder)}:{node.lineno}", node

@@ -9,6 +9,7 @@ import pytest
 import memorymark
 from memorymark import errors
 from memorymark.errors import MemoryMarkError
+from support.parsed_files import parsed
 
 SOURCE = Path(memorymark.__file__).parent
 # The command line speaks of its own flags.
@@ -21,7 +22,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if OF_THE_COMMAND_LINE no
 
 def words_of_errors(path):
     """The strings that a module hands to errors and messages, directly or inside of other expressions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and called(node) in CALLS):
             for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -45,11 +46,7 @@ def test_errors_name_no_option_in_the_terms_of_one_reader(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_templates_are_written_out(path):
     """What users give goes into the values: in a template, their braces would be places for options."""
-    calls = [
-        call
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call) and called(call) == "Message"
-    ]
+    calls = [call for call in ast.walk(parsed(path)) if isinstance(call, ast.Call) and called(call) == "Message"]
 
     assert [call.lineno for call in calls if isinstance(call.args[0], ast.JoinedStr)] == []
 
@@ -69,7 +66,7 @@ def test_no_sentence_of_an_error_is_searched():
     searched = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if is_search(node)
     ]
     assert searched == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import needs_no_gpu, run_apart
+from support.parsed_files import parsed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -46,7 +47,7 @@ def is_as_shown(printed, shown):
 def first_line(file):
     if file.suffix == ".ipynb":
         return CELLS[0]["source"][0].removeprefix("# ").strip()
-    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))).splitlines()[0].removesuffix(".")
+    return ast.get_docstring(parsed(file)).splitlines()[0].removesuffix(".")
 
 
 def test_the_page_lists_every_example_with_the_first_line_of_its_docstring():
