@@ -63,6 +63,16 @@ class Growth:
             for number, size, growth, further in self._made
         )
 
+    @property
+    def line(self) -> list[tuple[int, int]] | None:
+        """The bytes of each new storage at batch 0 and for each sample, if they are on a line."""
+        made, grown = self.operation.made, self.larger.made
+        if made == grown:
+            return [(size, 0) for _, size in made]
+        if self.stride > 1 or any(further for *_, further in self._made):
+            return None
+        return [(size - growth * self.batch_size, growth) for _, size, growth, _ in self._made]
+
     @cached_property
     def _made(self) -> list[tuple[int, int, int, list[int]]]:
         """Returns each new storage with its bytes, their growth, and higher differences, as contrastive losses have."""
@@ -113,7 +123,7 @@ class Growth:
         return -(-growth * steps // self.stride)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """The operations of one step in order, and after how many of them each phase ended.
 
