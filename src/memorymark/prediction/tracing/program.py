@@ -46,11 +46,11 @@ class Growth:
             return self.operation
         steps = batch_size - self.batch_size
         op, larger = self.operation, self.larger
-        return replace(
-            op,
-            inputs=self._grown(op.inputs, larger.inputs, steps),
-            outputs=self._grown(op.outputs, larger.outputs, steps),
-            made=self.made_at(batch_size),
+        return op.with_tensors(
+            self._grown(op.inputs, larger.inputs, steps),
+            self._grown(op.outputs, larger.outputs, steps),
+            op.freed,
+            self.made_at(batch_size),
         )
 
     def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
@@ -92,7 +92,7 @@ class Growth:
         return tuple(
             a
             if a.shape == b.shape
-            else replace(a, shape=tuple(self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)))
+            else a._replace(shape=tuple([self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)]))
             for a, b in zip(small, large, strict=True)
         )
 
