@@ -150,13 +150,12 @@ def copy_number(number: int, copy: int) -> int:
 
 
 def renumbered(small: Operation, large: Operation) -> Operation:
-    """Returns the smaller operation with the storage numbers of the larger one."""
-    return large.with_tensors(
-        _with_numbers(small.inputs, large.inputs),
-        _with_numbers(small.outputs, large.outputs),
-        large.freed,
-        tuple([(number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)]),
-    )
+    """Returns the smaller operation with the storage numbers of the larger one, or that one if they are the same."""
+    inputs, outputs = _with_numbers(small.inputs, large.inputs), _with_numbers(small.outputs, large.outputs)
+    made = tuple([(number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)])
+    if (inputs, outputs, made) == (large.inputs, large.outputs, large.made):
+        return large
+    return large.with_tensors(inputs, outputs, large.freed, made)
 
 
 def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts]) -> tuple[TensorFacts, ...]:
