@@ -12,6 +12,7 @@ from memorymark.engine.analyze import analyze_with
 from memorymark.engine.longest_samples import with_longest_samples
 from memorymark.engine.other_loop import with_other_loop
 from memorymark.engine.reference import check_catalog_reference, check_reference
+from memorymark.engine.side_by_side import lanes_here
 from memorymark.engine.site import Site
 from memorymark.engine.targets import require_run
 from memorymark.errors import DoesNotFitError, LaunchLimitError
@@ -48,7 +49,8 @@ def answer(
     kept = KeptWorkers(workers)
     # Advice manages its own workers, since it compiles in a fresh one.
     keeps = workers is None if keep_traces is None else keep_traces
-    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=keeps)
+    lanes = lanes_here() if workers is None and workload is None else 1
+    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=keeps, lanes=lanes)
     try:
         return _answer(question, site, on_event)
     except LaunchLimitError:

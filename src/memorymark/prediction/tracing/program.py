@@ -123,7 +123,7 @@ class Growth:
         return -(-growth * steps // self.stride)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Program:
     """The operations of one step in order, and after how many of them each phase ended.
 
@@ -133,6 +133,10 @@ class Program:
     operations: list[Growth]
     marks: list[tuple[Phase, int]]
     carried: dict[int, int] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Lets what follows from this program be kept for as long as it is there."""
+        return id(self)
 
     def counted(self, accumulation_steps: int) -> Iterator[tuple[Phase, Growth, int]]:
         """Yields each operation with its phase and how often it runs in a step of this many accumulated batches.

@@ -118,7 +118,7 @@ class QuickResults:
         with torch._C._DisableTorchDispatch():
             inside = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
             if given is not None:
-                inside.set_(inputs[given].untyped_storage(), offset, shape, stride)  # type: ignore[call-overload]
+                inside.set_(inputs[given].untyped_storage(), offset, shape, stride)
         return FakeTensor(self._fake_mode, inside, device)
 
 
