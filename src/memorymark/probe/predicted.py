@@ -342,7 +342,7 @@ class PredictedProbe:
             trace.marks.append(("generation", len(trace.events)))
             trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
         for phase, requests in plan.phases:
-            for freed, numbers, first, kind, _, growth in requests:
+            for freed, numbers, first, kind, *_, growth in requests:
                 trace.events += [(one, -alive.pop(one)) for one in freed if one in alive and one not in kept]
                 if growth.operation.name == MODEL_RETURNS:
                     trace.events += [(key, -size) for key, size in outputs.items()]

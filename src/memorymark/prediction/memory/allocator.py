@@ -76,7 +76,7 @@ class CachingAllocator:
 
     def allocate(self, requested_bytes: int, stream: int = 0) -> Block:
         """Returns a block that was last used on this stream, or a new one; raises ``OutOfMemory``."""
-        size = max(-(-requested_bytes // ROUND_BYTES), 1) * ROUND_BYTES
+        size = -(-requested_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         small = size <= SMALL_REQUEST_BYTES
         pool = self._pools[stream, small]
         at = bisect_left(pool, (size,))

@@ -17,7 +17,8 @@ class Request(NamedTuple):
     """What an operation frees, and the numbers of the storages that it makes.
 
     Their bytes are those of ``Plan.sizes_at`` from ``first`` on. ``kind`` is the place of its like among ``kinds``. A
-    ``plain`` operation does no more than that, unless it takes scratch space.
+    ``plain`` operation does no more than that, unless it takes scratch space or is a matrix ``product``, which needs a
+    workspace.
     """
 
     freed: tuple[int, ...]
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     first: int
     kind: int
     plain: bool
+    product: bool
     growth: Growth
 
 
@@ -60,12 +62,13 @@ class Plan:
         for growth in operations:
             op = growth.operation
             takes_scratch = op.name in RULES
-            plain = not (takes_scratch or op.on_host or op.base_name in MATRIX_PRODUCTS or op.name == MODEL_RETURNS)
-            if plain and not op.made and not op.freed:
+            product = op.base_name in MATRIX_PRODUCTS
+            plain = not (takes_scratch or op.on_host or op.name == MODEL_RETURNS)
+            if plain and not (product or op.made or op.freed):
                 continue  # half of all operations, such as views
             numbers = tuple(number for number, _ in op.made)
             kind = self._place_of(_kind(growth) if takes_scratch else op.name, growth)
-            requests.append(Request(op.freed, numbers, len(self._lines), kind, plain, growth))
+            requests.append(Request(op.freed, numbers, len(self._lines), kind, plain, product, growth))
             self._add_sizes(growth)
         return requests
 

@@ -103,7 +103,8 @@ class Memory:
             block = self.blocks.pop(number, None) if number not in kept else None
             if block is not None:
                 self.allocator.free(block)
-            self.host.free(number)
+            if self.host.sizes:
+                self.host.free(number)
 
     def _run_phase(
         self,
@@ -114,12 +115,14 @@ class Memory:
         *,
         in_backward: bool,
     ) -> None:
-        for freed, numbers, first, kind, plain, growth in requests:
+        for freed, numbers, first, kind, plain, product, growth in requests:
             if freed:
                 self._free(freed, kept)
             if plain and taken[kind] is NOTHING:  # nearly all
                 for at, number in enumerate(numbers, first):
                     self._allocate(number, sizes[at], growth.operation.stream)
+                if product:
+                    self._keep_workspaces(growth.operation.base_name, in_backward=in_backward)
                 continue
             if kept and growth.operation.name == MODEL_RETURNS:
                 self.drop_outputs()
@@ -136,17 +139,13 @@ class Memory:
         if operation.name == recurrent.FORWARD:
             self._run_recurrent(operation, made, taken.peak_bytes)
             return
-        base_name = operation.base_name
         copies = [self.allocator.allocate(size) for size in taken.copies]
         for index, (number, size) in enumerate(made):
             self._allocate(number, size, operation.stream)
             if taken.each_result:
                 self._take_briefly(taken, index, index + 1)
-        # Autograd runs in its own thread, which has its own workspaces.
-        if base_name in MATRIX_PRODUCTS:
-            self._keep(WORKSPACES[in_backward], self._workspace_bytes)
-        if base_name == ADDS_A_BIAS:
-            self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
+        if operation.base_name in MATRIX_PRODUCTS:
+            self._keep_workspaces(operation.base_name, in_backward=in_backward)
         if taken.after:
             self._take_briefly(taken, len(made) if taken.each_result else 0, len(taken.after))
         for block in copies:
@@ -164,6 +163,12 @@ class Memory:
             except OutOfMemory:
                 if not scratch.optional or blocks:
                     raise
+
+    def _keep_workspaces(self, base_name: str, *, in_backward: bool) -> None:
+        """Keeps those of a matrix product. Autograd runs in its own thread, which has its own."""
+        self._keep(WORKSPACES[in_backward], self._workspace_bytes)
+        if base_name == ADDS_A_BIAS:
+            self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
 
     def _keep(self, workspace: int, size: int) -> None:
         """Allocates a library's workspace when a thread first needs it, and keeps it."""
