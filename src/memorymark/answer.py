@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from memorymark.advice.advise import advise
 from memorymark.advice.suggesting import suggest
-from memorymark.devices.resolve import for_gpu, for_prediction
+from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
+from memorymark.engine.compare import compare
 from memorymark.engine.longest_samples import with_longest_samples
 from memorymark.engine.other_loop import with_other_loop
 from memorymark.engine.reference import check_catalog_reference, check_reference
+from memorymark.engine.side_by_side import lanes_here
 from memorymark.engine.site import Site
 from memorymark.engine.targets import require_run
 from memorymark.errors import DoesNotFitError, LaunchLimitError
@@ -19,7 +21,6 @@ from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question.question import Question, require_batch_size
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
-from memorymark.results.comparison import Comparison
 from memorymark.results.lengths import Sweep
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.result import Result
@@ -48,7 +49,8 @@ def answer(
     kept = KeptWorkers(workers)
     # Advice manages its own workers, since it compiles in a fresh one.
     keeps = workers is None if keep_traces is None else keep_traces
-    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=keeps)
+    lanes = lanes_here() if workers is None and workload is None else 1
+    site = Site(time_limit_seconds, workers if question.advise else kept, workload, keep_traces=keeps, lanes=lanes)
     try:
         return _answer(question, site, on_event)
     except LaunchLimitError:
@@ -86,7 +88,7 @@ def _answer(question: Question, site: Site, on_event: OnEvent) -> Result:
     if question.advise:
         return advise(question, site, on_event)
     if question.compares_gpus:
-        return _compare(question, site, on_event)
+        return compare(question, site, on_event)
     return _sweep(question, site, on_event) if question.seq_lens else _analyze(question, site, on_event)
 
 
@@ -99,35 +101,6 @@ def _analyze(question: Question, site: Site, on_event: OnEvent) -> Analysis:
         check_reference(question.request, probe.info)
         analysis = with_other_loop(analyze_with(question, probe, on_event, start), probe)
         return with_longest_samples(analysis, probe, on_event)
-
-
-def _compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
-    """Analyzes the request for every GPU of the catalog, or for those that are named."""
-    request, compared = question.request, question.gpus_compared
-    first, *others = compared
-    analyses: dict[str, Analysis] = {}
-    opened = site.open(replace(request, target=for_gpu(request.target, first)))
-    start = time.perf_counter()
-    on_event(site.announce("tracing", request))
-    with opened as probe:
-        for gpu in (first, *others):
-            if gpu is not first:
-                start = time.perf_counter()
-                probe.retarget(gpu)
-            try:
-                analyses[gpu.id] = with_other_loop(analyze_with(question, probe, ignore, start), probe)
-                batch = analyses[gpu.id].max_batch_size
-                on_event(StageStarted("search", f"{gpu.name}: up to batch {batch}"))
-            except DoesNotFitError:
-                on_event(StageStarted("search", f"{gpu.name}: does not fit"))
-        info = probe.info
-    if not analyses:
-        largest = max(compared, key=lambda gpu: gpu.memory_bytes)
-        none = "no GPU of the catalog" if question.all_gpus else "none of these GPUs"
-        recipe = request.recipe.describe(info.optimizer, info.weights_dtype)
-        raise DoesNotFitError(f"{request.entry.name} ({recipe}) fits {none}, not even the {largest.name}", info=info)
-    ids = tuple(gpu.id for gpu in compared)
-    return Comparison(request, analyses, ids, question.prices or {})
 
 
 def _sweep(question: Question, site: Site, on_event: OnEvent) -> Sweep:

@@ -32,6 +32,7 @@ class Machine:
     longest: int = 4096
     host_bytes: int = 0
     workers: object = None
+    lanes: int = 1
     opened: list = field(default_factory=list)
 
     def open(self, request, *, predict_without_gpu):

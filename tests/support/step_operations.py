@@ -48,6 +48,6 @@ def traced_operations(model, batch_size, **recipe):
     found = []
     for phase, growth, times in step.counted(1):
         op = growth.at(batch_size)
-        inputs, outputs = (tuple(replace(t, storage=0) for t in tensors) for tensors in (op.inputs, op.outputs))
+        inputs, outputs = (tuple(t.stored_in(0) for t in tensors) for tensors in (op.inputs, op.outputs))
         found.append(StepOperation(replace(op, inputs=inputs, outputs=outputs, freed=(), made=()), phase, times))
     return StepOperations(batch_size, found, parameters)

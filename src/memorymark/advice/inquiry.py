@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
 from memorymark.devices.resolve import for_gpu, gpu_here
 from memorymark.engine.site import Site
 from memorymark.errors import WorkerLostError
-from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
+from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, one_at_a_time
 from memorymark.probe.base import Probe
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -33,12 +34,23 @@ class Inquiry:
     info: ProbeInfo
 
     def __init__(self, question: Question, site: Site, on_event: OnEvent) -> None:
-        self.question, self.on_event = question, on_event
+        self.question, self.on_event = question, one_at_a_time(on_event)
         self.today = replace(question.request, recipe=replace(question.request.recipe, accumulation_steps=1))
         self.gpu = gpu_here(self.today.target)
         self.refused: list[Refused] = []
         self.faults: list[Fault] = []
         self._site, self._kept = site, KeptWorkers(site.workers)
+
+    def lanes(self) -> list[KeptWorkers]:
+        """Returns this search's worker, and more of them if its parts may be predicted side by side."""
+        more = self._site.lanes - 1 if self.info.source == "predicted" else 0
+        return [self._kept, *(KeptWorkers(self._site.workers) for _ in range(more))]
+
+    def apart(self, workers: KeptWorkers) -> Inquiry:
+        """Returns this search with a worker and a record of its own."""
+        part = copy(self)
+        part.refused, part.faults, part._kept = [], [], workers
+        return part
 
     @property
     def safe_bytes(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
@@ -126,6 +127,12 @@ class Screening:
         if sum(tried.values()) < 2:
             unfit = [changes for changes, fits in tried.items() if not fits and self.is_roomy(changes)]
             yield from self._shorter(unfit[-1] if unfit else ())
+
+    def apart(self, inquiry: Inquiry) -> Screening:
+        """Returns this screening as a part of the search, which notes only for itself what does not fit."""
+        part = copy(self)
+        part._inquiry, part.missing_bytes = inquiry, dict(self.missing_bytes)
+        return part
 
     def changed(self, changes: tuple[str, ...]) -> Request | None:
         """Returns today's request with some changes, or ``None`` if one of them does not apply."""

@@ -18,12 +18,14 @@ class Site:
     """Where the work is done: in a worker process, or in this one for a ``workload`` that exists only here.
 
     Set ``keep_traces`` only where the worker's user is the one who asks: a service answers others and keeps none.
+    ``lanes`` is how many workers may be at work at once.
     """
 
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
     workers: Workers | None = None
     workload: Workload | None = None
     keep_traces: bool = False
+    lanes: int = 1
 
     def open(self, request: Request, *, predict_without_gpu: bool = False) -> OpenProbe:
         """Returns the probe of a request, not yet entered; a bad limit raises here, before any work."""

@@ -15,6 +15,7 @@ from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_
 from memorymark.prediction.calibration.correction import Correction
 from memorymark.prediction.memory.allocator import OutOfMemory
 from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
+from memorymark.prediction.memory.plan import plan_of
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
@@ -79,6 +80,7 @@ class PredictedProbe:
         unknown, untimed = split_unknown(step.later)
         self._times = StepTimes(step, recipe, self._gpu, frozenset((*unknown, *untimed)), correction)
         self._tried: dict[int, Trial] = {}
+        self._started: dict[int, Trial] = {}
         self._scratch_at: tuple[int, dict[int, tuple[Growth, Scratch]]] = (0, {})
         self.info = ProbeInfo(
             device_kind="cuda",
@@ -128,7 +130,9 @@ class PredictedProbe:
 
     def try_from_start(self, batch_size: int) -> Trial:
         """Simulates three steps of a training that starts with this size."""
-        return self._simulate(batch_size, None)
+        if batch_size not in self._started:
+            self._started[batch_size] = self._simulate(batch_size, None)
+        return self._started[batch_size]
 
     def measure(self, batch_size: int) -> Trial:
         """Simulates three steps, and adds the breakdown of their peak and their time."""
@@ -201,6 +205,7 @@ class PredictedProbe:
         """Continues with the loop that keeps the model's outputs, or that drops them."""
         self._recipe = replace(self._recipe, keep_outputs=keep)
         self._tried.clear()
+        self._started.clear()
         vars(self).pop("_resting", None)
 
     def _scratch(self, growth: Growth, batch_size: int) -> Scratch:
@@ -316,43 +321,48 @@ class PredictedProbe:
 
     def _trace(self, batch_size: int) -> Trace:
         """Returns the trace of a later step at this size, as a recording would show it."""
-        program = self._step.later.unrolled(batch_size)
-        kept = program.returned if self._recipe.keep_outputs else frozenset()
+        plan = plan_of(self._step.later, batch_size)
+        sizes, peaks = plan.sizes_at(batch_size), [self._scratch(kind, batch_size).peak_bytes for kind in plan.kinds]
+        kept = plan.returned if self._recipe.keep_outputs else frozenset()
         outputs: dict[Hashable, int] = {
-            ("output", number): size
-            for growth in program.operations
-            for number, size in growth.made_at(batch_size)
-            if number in kept and not growth.operation.on_host
+            ("output", number): sizes[at]
+            for _, requests in plan.phases
+            for request in requests
+            for at, number in enumerate(request.numbers, request.first)
+            if number in kept and not request.growth.operation.on_host
         }
-        trace = Trace(before=dict(outputs), parts=parts_of(program) if self._recipe.gpus > 1 else {})
+        parts = parts_of(self._step.later.unrolled(batch_size)) if self._recipe.gpus > 1 else {}
+        trace = Trace(before=dict(outputs), parts=parts)
         for lasting in (self._step.weights, self._step.optimizer_state):
             trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
-        carried = self._carried_bytes(batch_size)
-        trace.before |= carried.items()
+        alive = self._carried_bytes(batch_size)
+        trace.before |= alive.items()
         if generated := self._held_by_generation(batch_size):
             trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
             trace.marks.append(("generation", len(trace.events)))
             trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
-        alive = dict(carried)
-        for index, growth in enumerate(program.operations, 1):
-            for number in growth.operation.freed:
-                if number in alive and number not in kept:
-                    trace.events.append((number, -alive.pop(number)))
-            if growth.operation.name == MODEL_RETURNS:
-                trace.events += [(key, -size) for key, size in outputs.items()]
-                returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
-                outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
-            for number, size in () if growth.operation.on_host else growth.made_at(batch_size):
-                alive[number] = size
-                trace.events.append((number, size))
-            if peak := self._scratch(growth, batch_size).peak_bytes:
-                trace.events += [("scratch", peak), ("scratch", -peak)]
-            trace.marks += [(phase, len(trace.events)) for phase, end in program.marks if end == index]
+        for phase, requests in plan.phases:
+            for freed, numbers, first, kind, *_, growth in requests:
+                trace.events += [(one, -alive.pop(one)) for one in freed if one in alive and one not in kept]
+                if growth.operation.name == MODEL_RETURNS:
+                    trace.events += [(key, -size) for key, size in outputs.items()]
+                    returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
+                    outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
+                if not growth.operation.on_host:
+                    made = list(zip(numbers, sizes[first : first + len(numbers)], strict=True))
+                    alive.update(made)
+                    trace.events += made
+                if peaks[kind]:
+                    trace.events += [("scratch", peaks[kind]), ("scratch", -peaks[kind])]
+            if phase is not None:
+                trace.marks.append((phase, len(trace.events)))
         return trace
 
     def _carried_bytes(self, batch_size: int) -> dict[int, int]:
         """Returns what the step before left that this one frees."""
         later = self._step.later
+        if not later.carried:
+            return {}
         made = (one for growth in later.operations for one in growth.made_at(batch_size))
         return {later.carried[number]: size for number, size in made if number in later.carried}
 

@@ -126,7 +126,7 @@ class TimedStep:
             return tensor
         shape = list(tensor.shape)
         shape[grows] = max(round(shape[grows] * factor), 1)
-        return replace(tensor, shape=tuple(shape))
+        return tensor._replace(shape=tuple(shape))
 
 
 def _host_seconds(one: StepOperation) -> float:
@@ -147,7 +147,7 @@ def _narrow(operation: Operation, dtype: torch.dtype) -> Operation:
 
 
 def _cast(tensors: Iterable[TensorFacts], dtype: torch.dtype) -> tuple[TensorFacts, ...]:
-    return tuple(replace(t, dtype=dtype) if t.dtype == torch.float32 else t for t in tensors)
+    return tuple(t._replace(dtype=dtype) if t.dtype == torch.float32 else t for t in tensors)
 
 
 def _channels_last(operation: Operation) -> Operation:
@@ -155,6 +155,6 @@ def _channels_last(operation: Operation) -> Operation:
         return operation
 
     def other(tensors: Iterable[TensorFacts]) -> tuple[TensorFacts, ...]:
-        return tuple(replace(t, contiguous=False, channels_last=True) if len(t.shape) == 4 else t for t in tensors)
+        return tuple(t._replace(contiguous=False, channels_last=True) if len(t.shape) == 4 else t for t in tensors)
 
     return replace(operation, inputs=other(operation.inputs), outputs=other(operation.outputs))

@@ -239,9 +239,12 @@ class KeptWorkers:
     def __init__(self, workers: Workers | None = None) -> None:
         self._workers: Workers = workers or FreshWorkers()
         self._kept: AnyWorker | None = None
+        self._ended = False
 
     def take(self) -> AnyWorker:
         """Returns the worker used before, or a new one if that is dead."""
+        if self._ended:
+            raise WorkerLostError("the work was stopped.")
         if self._kept is not None and not self._kept.is_fit:
             self.close()
         if self._kept is None:
@@ -250,6 +253,11 @@ class KeptWorkers:
 
     def give_back(self, worker: AnyWorker) -> None:
         """Keeps it."""
+
+    def end(self) -> None:
+        """Ends the worker, even while another thread waits for its answer; there will be no other."""
+        self._ended = True
+        self.close()
 
     def close(self) -> None:
         """Gives the worker back to its source."""

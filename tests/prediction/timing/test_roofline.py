@@ -172,7 +172,7 @@ def test_how_a_matrix_lies_decides_which_rows_are_odd():
     weights = tensor(4096, 768, dtype=BF16)
     lying, transposed = (tensor(768, 4096, dtype=BF16, contiguous=contiguous) for contiguous in (True, False))
     for left in (lying, transposed):
-        many = replace(left, shape=(left.shape[0] + 1, left.shape[1]))
+        many = left._replace(shape=(left.shape[0] + 1, left.shape[1]))
         op = operation("aten.mm.default", [many, weights], [tensor(many.shape[0], 768, dtype=BF16)])
         is_odd = seconds_of(op) > 3 * seconds_of(operation("aten.mm.default", [left, weights], [weights]))
         assert is_odd == (not left.contiguous)

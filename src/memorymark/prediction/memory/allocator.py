@@ -9,6 +9,7 @@ the best-fitting free block is taken and split; free neighbours merge; segments 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterable
 
 from memorymark.devices.segments import Segment
@@ -69,15 +70,15 @@ class CachingAllocator:
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
         self.retries = 0
-        self._pools: dict[tuple[int, bool], Pool] = {}
+        self._pools: defaultdict[tuple[int, bool], Pool] = defaultdict(list)
         self._first_blocks: dict[int, Block] = {}
         self._space = AddressSpace()
 
     def allocate(self, requested_bytes: int, stream: int = 0) -> Block:
         """Returns a block that was last used on this stream, or a new one; raises ``OutOfMemory``."""
-        size = max(-(-requested_bytes // ROUND_BYTES), 1) * ROUND_BYTES
+        size = -(-requested_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         small = size <= SMALL_REQUEST_BYTES
-        pool = self._pool(small=small, stream=stream)
+        pool = self._pools[stream, small]
         at = bisect_left(pool, (size,))
         block = pool.pop(at)[2] if at < len(pool) else self._new_segment(size, stream)
         block.free = False
@@ -85,7 +86,8 @@ class CachingAllocator:
         if rest >= ROUND_BYTES if small else rest > SMALL_REQUEST_BYTES:
             self._split(block, size, pool)
         self.allocated_bytes += block.size
-        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
+        if self.allocated_bytes > self.peak_allocated_bytes:
+            self.peak_allocated_bytes = self.allocated_bytes
         return block
 
     def free(self, block: Block) -> None:
@@ -95,7 +97,7 @@ class CachingAllocator:
 
     def _join(self, block: Block) -> None:
         """Adds a block to the free ones, merged with its free neighbours."""
-        pool = self._pool(small=block.small, stream=block.stream)
+        pool = self._pools[block.stream, block.small]
         block.free = True
         before, after = block.before, block.after
         if before is not None and before.free:
@@ -163,7 +165,7 @@ class CachingAllocator:
 
     def _pool(self, *, small: bool, stream: int = 0) -> Pool:
         """Returns the free blocks of a stream; those of another are never taken."""
-        return self._pools.setdefault((stream, small), [])
+        return self._pools[stream, small]
 
     def _new_segment(self, size: int, stream: int) -> Block:
         small = size <= SMALL_REQUEST_BYTES

@@ -10,9 +10,10 @@ from memorymark.devices.segments import Segment
 from memorymark.prediction.memory.allocator import Block, OutOfMemory
 from memorymark.prediction.memory.allocator_for import allocator_for
 from memorymark.prediction.memory.host import HostMemory
+from memorymark.prediction.memory.plan import Request, plan_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TO_HOST, TensorFacts
+from memorymark.prediction.tracing.operation import MATRIX_PRODUCTS, MODEL_RETURNS, TO_HOST, Operation, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.units import MIB
 
@@ -61,25 +62,20 @@ class Memory:
 
     def run(self, program: Program, batch_size: int, scratch: ScratchOf) -> Iterator[tuple[Phase, int]]:
         """Runs one step; yields the peak of allocated bytes in each phase as it ends."""
-        program = program.unrolled(batch_size)
-        ends = {end: phase for phase, end in program.marks}
-        phase_before: Phase = "optimizer"
-        overall_peak = self.allocator.peak_allocated_bytes
-        self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
-        kept = program.returned if self._keep_outputs else frozenset()
-        for index, growth in enumerate(program.operations, 1):
-            if growth.operation.freed:
-                self._free(growth.operation.freed, kept)
-            if kept and growth.operation.name == MODEL_RETURNS:
-                self.drop_outputs()
-                self._outputs = self._taken(growth.operation.inputs, kept)
-            self._run_operation(growth, batch_size, scratch, in_backward=phase_before == "forward")
-            if index in ends:
-                phase_before = ends[index]
-                yield phase_before, self.allocator.peak_allocated_bytes
-                overall_peak = max(overall_peak, self.allocator.peak_allocated_bytes)
-                self.allocator.peak_allocated_bytes = self.allocator.allocated_bytes
-        self.allocator.peak_allocated_bytes = max(overall_peak, self.allocator.peak_allocated_bytes)
+        plan, allocator = plan_of(program, batch_size), self.allocator
+        sizes, taken = plan.sizes_at(batch_size), [scratch(growth, batch_size) for growth in plan.kinds]
+        phase_before: Phase | None = "optimizer"
+        overall_peak = allocator.peak_allocated_bytes
+        allocator.peak_allocated_bytes = allocator.allocated_bytes
+        kept = plan.returned if self._keep_outputs else frozenset()
+        for phase, requests in plan.phases:
+            self._run_phase(requests, sizes, taken, kept, in_backward=phase_before == "forward")
+            if phase is not None:
+                phase_before = phase
+                yield phase, allocator.peak_allocated_bytes
+                overall_peak = max(overall_peak, allocator.peak_allocated_bytes)
+                allocator.peak_allocated_bytes = allocator.allocated_bytes
+        allocator.peak_allocated_bytes = max(overall_peak, allocator.peak_allocated_bytes)
         for left, place in program.carried.items():
             if left in self.blocks:
                 self.blocks[place] = self.blocks.pop(left)
@@ -107,29 +103,49 @@ class Memory:
             block = self.blocks.pop(number, None) if number not in kept else None
             if block is not None:
                 self.allocator.free(block)
-            self.host.free(number)
+            if self.host.sizes:
+                self.host.free(number)
 
-    def _run_operation(self, growth: Growth, batch_size: int, scratch: ScratchOf, *, in_backward: bool) -> None:
-        if growth.operation.on_host:
-            self.host.allocate(growth.made_at(batch_size), pinned=growth.operation.base_name == TO_HOST)
+    def _run_phase(
+        self,
+        requests: Sequence[Request],
+        sizes: Sequence[int],
+        taken: Sequence[Scratch],
+        kept: frozenset[int],
+        *,
+        in_backward: bool,
+    ) -> None:
+        for freed, numbers, first, kind, plain, product, growth in requests:
+            if freed:
+                self._free(freed, kept)
+            if plain and taken[kind] is NOTHING:  # nearly all
+                for at, number in enumerate(numbers, first):
+                    self._allocate(number, sizes[at], growth.operation.stream)
+                if product:
+                    self._keep_workspaces(growth.operation.base_name, in_backward=in_backward)
+                continue
+            if kept and growth.operation.name == MODEL_RETURNS:
+                self.drop_outputs()
+                self._outputs = self._taken(growth.operation.inputs, kept)
+            made = list(zip(numbers, sizes[first : first + len(numbers)], strict=True))
+            self._run_operation(growth.operation, made, taken[kind], in_backward=in_backward)
+
+    def _run_operation(
+        self, operation: Operation, made: Sequence[tuple[int, int]], taken: Scratch, *, in_backward: bool
+    ) -> None:
+        if operation.on_host:
+            self.host.allocate(made, pinned=operation.base_name == TO_HOST)
             return
-        made, taken = growth.made_at(batch_size), scratch(growth, batch_size)
-        if growth.operation.name == recurrent.FORWARD:
-            self._run_recurrent(growth, made, taken.peak_bytes)
+        if operation.name == recurrent.FORWARD:
+            self._run_recurrent(operation, made, taken.peak_bytes)
             return
-        base_name = growth.operation.base_name
-        if not made and taken is NOTHING and base_name not in MATRIX_PRODUCTS:
-            return  # half of all operations, such as views
         copies = [self.allocator.allocate(size) for size in taken.copies]
         for index, (number, size) in enumerate(made):
-            self._allocate(number, size, growth.operation.stream)
+            self._allocate(number, size, operation.stream)
             if taken.each_result:
                 self._take_briefly(taken, index, index + 1)
-        # Autograd runs in its own thread, which has its own workspaces.
-        if base_name in MATRIX_PRODUCTS:
-            self._keep(WORKSPACES[in_backward], self._workspace_bytes)
-        if base_name == ADDS_A_BIAS:
-            self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
+        if operation.base_name in MATRIX_PRODUCTS:
+            self._keep_workspaces(operation.base_name, in_backward=in_backward)
         if taken.after:
             self._take_briefly(taken, len(made) if taken.each_result else 0, len(taken.after))
         for block in copies:
@@ -148,14 +164,20 @@ class Memory:
                 if not scratch.optional or blocks:
                     raise
 
+    def _keep_workspaces(self, base_name: str, *, in_backward: bool) -> None:
+        """Keeps those of a matrix product. Autograd runs in its own thread, which has its own."""
+        self._keep(WORKSPACES[in_backward], self._workspace_bytes)
+        if base_name == ADDS_A_BIAS:
+            self._keep(BIAS_WORKSPACES[in_backward], BIAS_WORKSPACE_BYTES)
+
     def _keep(self, workspace: int, size: int) -> None:
         """Allocates a library's workspace when a thread first needs it, and keeps it."""
         if workspace not in self.blocks and workspace not in self.lasting:
             self._allocate(workspace, size)
 
-    def _run_recurrent(self, growth: Growth, made: Sequence[tuple[int, int]], workspace_bytes: int) -> None:
+    def _run_recurrent(self, operation: Operation, made: Sequence[tuple[int, int]], workspace_bytes: int) -> None:
         """Allocates the workspace before the last result, which stays until the backward pass."""
-        if recurrent.drops_out(growth.operation):
+        if recurrent.drops_out(operation):
             self._keep(DROPOUT_STATE, self._dropout_state_bytes)
         for number, size in made[:-1]:
             self._allocate(number, size)

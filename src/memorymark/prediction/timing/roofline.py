@@ -6,6 +6,7 @@ each kind, and is assumed to be the same on other GPUs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 
 from memorymark.catalog import GpuEntry
@@ -146,6 +147,8 @@ def _kernel_seconds(operation: Operation, gpu: GpuEntry, *, tf32: bool) -> float
     return max(seconds, work.traffic_seconds, work.least_seconds) + work.extra_seconds
 
 
+# Asked again for each batch size and each GPU.
+@lru_cache(maxsize=2)
 def host_seconds(
     program: Program, updated_tensors: int, *, fused: bool = False, accumulation_steps: int = 1, batch_size: int = 1
 ) -> float:

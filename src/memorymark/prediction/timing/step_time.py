@@ -151,7 +151,6 @@ class StepTimes:
 
     def _host_seconds(self, batch_size: int) -> float:
         updated = self._step.tensors - self._step.frozen_tensors if self._recipe.optimizer != "none" else 0
-        steps = self._recipe.accumulation_steps
-        return host_seconds(
-            self._step.later, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=batch_size
-        )
+        steps, program = self._recipe.accumulation_steps, self._step.later
+        size = batch_size if program.loops else 1
+        return host_seconds(program, updated, fused=self._recipe.fused, accumulation_steps=steps, batch_size=size)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -80,7 +80,7 @@ class TracedStep:
     worst: TracedStep | None = None
     generation: Generation | None = None
 
-    @property
+    @cached_property
     def optimizer_state(self) -> dict[int, int]:
         """The storages of the optimizer's state, which the first step makes."""
         made = (storage for growth in self.first.operations for storage in growth.operation.made_on_device)

@@ -65,7 +65,7 @@ class _Sums:
         operation.freed = self.as_renamed(operation.freed)
         if operation.name == MODEL_RETURNS:
             operation.inputs = tuple(
-                replace(one, storage=self.renamed.get(one.storage, one.storage)) for one in operation.inputs
+                one.stored_in(self.renamed.get(one.storage, one.storage)) for one in operation.inputs
             )
         self._sizes.update(operation.made)
         if operation.base_name in ZEROS:

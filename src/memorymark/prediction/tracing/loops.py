@@ -127,7 +127,7 @@ def _with_as_many(small: Operation, large: Operation, of_the_last: set[int]) -> 
 
 
 def _empty(tensor: TensorFacts) -> TensorFacts:
-    return replace(tensor, shape=(0, *tensor.shape[1:]) if tensor.shape else ())
+    return tensor._replace(shape=(0, *tensor.shape[1:]) if tensor.shape else ())
 
 
 def for_sample(op: Operation, copy: int, own: set[int], carried: tuple[int, ...]) -> Operation:
@@ -150,14 +150,13 @@ def copy_number(number: int, copy: int) -> int:
 
 
 def renumbered(small: Operation, large: Operation) -> Operation:
-    """Returns the smaller operation with the storage numbers of the larger one."""
-    return replace(
-        large,
-        inputs=_with_numbers(small.inputs, large.inputs),
-        outputs=_with_numbers(small.outputs, large.outputs),
-        made=tuple((number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)),
-    )
+    """Returns the smaller operation with the storage numbers of the larger one, or that one if they are the same."""
+    inputs, outputs = _with_numbers(small.inputs, large.inputs), _with_numbers(small.outputs, large.outputs)
+    made = tuple([(number, size) for (_, size), (number, _) in zip(small.made, large.made, strict=True)])
+    if (inputs, outputs, made) == (large.inputs, large.outputs, large.made):
+        return large
+    return large.with_tensors(inputs, outputs, large.freed, made)
 
 
 def _with_numbers(facts: Sequence[TensorFacts], numbered: Sequence[TensorFacts]) -> tuple[TensorFacts, ...]:
-    return tuple(replace(a, storage=b.storage) for a, b in zip(facts, numbered, strict=True))
+    return tuple([a.stored_in(b.storage) for a, b in zip(facts, numbered, strict=True)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import cycle, groupby, pairwise
 from math import factorial, prod
 
@@ -46,11 +46,11 @@ class Growth:
             return self.operation
         steps = batch_size - self.batch_size
         op, larger = self.operation, self.larger
-        return replace(
-            op,
-            inputs=self._grown(op.inputs, larger.inputs, steps),
-            outputs=self._grown(op.outputs, larger.outputs, steps),
-            made=self.made_at(batch_size),
+        return op.with_tensors(
+            self._grown(op.inputs, larger.inputs, steps),
+            self._grown(op.outputs, larger.outputs, steps),
+            op.freed,
+            self.made_at(batch_size),
         )
 
     def made_at(self, batch_size: int) -> tuple[tuple[int, int], ...]:
@@ -63,6 +63,16 @@ class Growth:
             for number, size, growth, further in self._made
         )
 
+    @property
+    def line(self) -> list[tuple[int, int]] | None:
+        """The bytes of each new storage at batch 0 and for each sample, if they are on a line."""
+        made, grown = self.operation.made, self.larger.made
+        if made == grown:
+            return [(size, 0) for _, size in made]
+        if self.stride > 1 or any(further for *_, further in self._made):
+            return None
+        return [(size - growth * self.batch_size, growth) for _, size, growth, _ in self._made]
+
     @cached_property
     def _made(self) -> list[tuple[int, int, int, list[int]]]:
         """Returns each new storage with its bytes, their growth, and higher differences, as contrastive losses have."""
@@ -74,7 +84,8 @@ class Growth:
                 whole = [t for t in zip(op.outputs, larger.outputs, strict=True) if t[0].storage == number]
                 exact = [(a, b) for a, b in whole if a.nbytes == size and b.nbytes == grown]
                 if exact:
-                    further = self._further(*exact[0])
+                    tensor, other = exact[0]
+                    further = self._further(tensor.shape, other.shape, tensor.dtype.itemsize)
             made.append((number, size, grown - size, further))
         return made
 
@@ -82,30 +93,16 @@ class Growth:
         return tuple(
             a
             if a.shape == b.shape
-            else replace(a, shape=tuple(self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)))
+            else a._replace(shape=tuple([self._dimension(x, y, steps) for x, y in zip(a.shape, b.shape, strict=True)]))
             for a, b in zip(small, large, strict=True)
         )
 
-    def _further(self, small: TensorFacts, large: TensorFacts) -> list[int]:
-        def at(steps: int) -> int:
-            shape = (self._dimension(x, y, steps) for x, y in zip(small.shape, large.shape, strict=True))
-            return prod(shape) * small.dtype.itemsize
-
-        if self.stride > 1 or at(2) - large.nbytes == large.nbytes - small.nbytes:  # a line, as nearly always
-            return []
-        return _differences([at(steps) for steps in range(DEGREE + 1)])
+    def _further(self, shape: tuple[int, ...], larger: tuple[int, ...], itemsize: int) -> list[int]:
+        return [] if self.stride > 1 else _further(shape, larger, itemsize, self.batch_size)
 
     def _dimension(self, size: int, larger: int, steps: int) -> int:
-        """Returns a dimension for a batch that is larger by ``steps`` samples.
-
-        If its growth is quadratic, it counts all pairs of samples, or all pairs of different ones: no linear dimension
-        grows as fast.
-        """
-        batch, then = self.batch_size, self.batch_size + steps
-        if self.stride == 1 and size and size * (batch + 1) ** 2 == larger * batch**2:
-            return size * then**2 // batch**2
-        if self.stride == 1 and size and size * (batch + 1) == larger * (batch - 1):
-            return size * then * (then - 1) // (batch * (batch - 1))
+        if self.stride == 1:
+            return _dimension(size, larger, self.batch_size, steps)
         return max(size + self._share(larger - size, steps), 0)
 
     def _share(self, growth: int, steps: int) -> int:
@@ -123,6 +120,10 @@ class Program:
     operations: list[Growth]
     marks: list[tuple[Phase, int]]
     carried: dict[int, int] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Lets what follows from this program be kept for as long as it is there."""
+        return id(self)
 
     def counted(self, accumulation_steps: int) -> Iterator[tuple[Phase, Growth, int]]:
         """Yields each operation with its phase and how often it runs in a step of this many accumulated batches.
@@ -306,6 +307,34 @@ def _form(op: Operation) -> tuple[object, ...]:
     """Returns what must be equal for an operation at two batch sizes."""
     ranks = [[len(tensor.shape) for tensor in tensors] for tensors in (op.inputs, op.outputs)]
     return op.name, ranks, len(op.made)
+
+
+# The same shapes grow in every layer.
+@lru_cache(maxsize=4096)
+def _further(shape: tuple[int, ...], larger: tuple[int, ...], itemsize: int, batch: int) -> list[int]:
+    """Returns the higher differences of a tensor's bytes, in steps of a sample."""
+
+    def at(steps: int) -> int:
+        return prod(_dimension(x, y, batch, steps) for x, y in zip(shape, larger, strict=True)) * itemsize
+
+    then = prod(larger) * itemsize
+    if at(2) - then == then - prod(shape) * itemsize:  # a line, as nearly always
+        return []
+    return _differences([at(steps) for steps in range(DEGREE + 1)])
+
+
+def _dimension(size: int, larger: int, batch: int, steps: int) -> int:
+    """Returns a dimension for a batch that is larger by so many samples.
+
+    If its growth is quadratic, it counts all pairs of samples, or all pairs of different ones: no linear dimension
+    grows as fast.
+    """
+    then = batch + steps
+    if size and size * (batch + 1) ** 2 == larger * batch**2:
+        return size * then**2 // batch**2
+    if size and size * (batch + 1) == larger * (batch - 1):
+        return size * then * (then - 1) // (batch * (batch - 1))
+    return max(size + (larger - size) * steps, 0)
 
 
 def _differences(values: list[int]) -> list[int]:

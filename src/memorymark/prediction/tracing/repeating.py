@@ -338,12 +338,11 @@ def _renamed(op: Operation, renamed: dict[int, int]) -> Operation:
 def _renumbered(op: Operation, numbers: dict[int, int]) -> Operation:
     if not numbers:
         return op
-    return replace(
-        op,
-        inputs=tuple(_with_number(tensor, numbers.get(tensor.storage, tensor.storage)) for tensor in op.inputs),
-        outputs=tuple(_with_number(tensor, numbers.get(tensor.storage, tensor.storage)) for tensor in op.outputs),
-        made=tuple((numbers.get(number, number), size) for number, size in op.made),
-        freed=tuple(numbers.get(number, number) for number in op.freed),
+    return op.with_tensors(
+        tuple([tensor.stored_in(numbers.get(tensor.storage, tensor.storage)) for tensor in op.inputs]),
+        tuple([tensor.stored_in(numbers.get(tensor.storage, tensor.storage)) for tensor in op.outputs]),
+        tuple([numbers.get(number, number) for number in op.freed]),
+        tuple([(numbers.get(number, number), size) for number, size in op.made]),
     )
 
 
@@ -352,6 +351,4 @@ def _number_of(tensor: TensorFacts | tuple[int, int]) -> int:
 
 
 def _with_number(tensor: _Numbered, number: int) -> _Numbered:
-    if isinstance(tensor, TensorFacts):
-        return tensor if tensor.storage == number else replace(tensor, storage=number)
-    return number, tensor[1]
+    return tensor.stored_in(number) if isinstance(tensor, TensorFacts) else (number, tensor[1])

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.allocations import Phase
 from memorymark.devices.host_memory import runs_on_host
@@ -30,6 +30,7 @@ from memorymark.prediction.tracing.operation import (
     StepTrace,
     TensorFacts,
 )
+from memorymark.prediction.tracing.quick_results import QuickResults
 from memorymark.prediction.tracing.routing import Routing, assumed, chosen
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
 from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values, known, origin_of, run_on_values
@@ -85,6 +86,7 @@ class Tracer(TorchDispatchMode):
         self._forwards = 0
         self._checks_pass = False
         self._streams = Streams()
+        self._results = QuickResults(fake_mode)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -246,7 +248,7 @@ class Tracer(TorchDispatchMode):
         """Returns the fake result, with its real values if known."""
         origin = Origin.CERTAIN if func in _TAKES_SIZES else origin_of(inputs)
         try:
-            result = SHAPE_RULES.get(func, func)(*self._without_masks(func, args), **kwargs)
+            result = self._results.of(SHAPE_RULES.get(func, func), self._without_masks(func, args), kwargs)
         except DynamicOutputShapeException:
             value = run_on_values(func, args, kwargs, inputs, [])
             if value is None or (origin is Origin.RANDOM and not all(is_uniform(tensor) for tensor in inputs)):
@@ -346,8 +348,16 @@ def _arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
 
     Leaves out the scale of attention's scores, which looks like the dropout probability.
     """
-    given = tree_leaves((args, {name: value for name, value in kwargs.items() if name != "scale"}))
-    return tuple(leaf for leaf in given if leaf is None or isinstance(leaf, (bool, int, float)))
+    given = (args, [value for name, value in kwargs.items() if name != "scale"])
+    return tuple([leaf for leaf in _leaves(given) if leaf is None or isinstance(leaf, (bool, int, float))])
+
+
+def _leaves(tree: Sequence[Any]) -> Iterator[Any]:
+    for part in tree:
+        if type(part) in (list, tuple):
+            yield from _leaves(part)
+        else:
+            yield part
 
 
 def _looks_at_the_script_s(func: Any, inputs: list[Tensor]) -> bool:
