@@ -1,9 +1,7 @@
 import pytest
 
 from memorymark.errors import UsageError
-from memorymark.question.question import Question
 from memorymark.question.recipe import Recipe
-from memorymark.question.request import Request
 
 
 @pytest.mark.parametrize(
@@ -61,6 +59,7 @@ def test_a_recipe_of_several_gpus_reads_back():
         (Recipe(gpus=8), 16),
         (Recipe(gpus=8, strategy="zero1"), 9),
         (Recipe(gpus=8, strategy="fsdp"), 2),
+        (Recipe(gpus=8, strategy="zero2"), 5.5),
         (Recipe(gpus=8, nodes=2, strategy="hsdp"), 4),
         (Recipe(gpus=8, tensor_parallel=8), 2),
         (Recipe(gpus=16, tensor_parallel=2, strategy="fsdp"), 1),
@@ -68,8 +67,3 @@ def test_a_recipe_of_several_gpus_reads_back():
 )
 def test_each_gpu_needs_its_part_of_weights_gradients_and_state(recipe, bytes_per_parameter):
     assert recipe.least_bytes(1000) == 1000 * bytes_per_parameter
-
-
-def test_advice_on_several_gpus_is_refused():
-    with pytest.raises(UsageError, match="not given yet; use analyze with each strategy="):
-        Question(request=Request(model="bert", recipe=Recipe(gpus=2)), advise=True)

@@ -21,10 +21,11 @@ def cut_layers(model: nn.Module, recipe: Recipe, mesh: Any) -> None:
     if not plan or not any(name.startswith((f"{body}.layers.", "layers.")) for name in plan):
         raise _not_cut(
             Message(
-                "transformers has no plan for cutting the layers of {name}; cut all weights with {strategy:fsdp}.",
+                "transformers has no plan for cutting the layers of {name}",
                 name=type(model).__name__,
             ),
             recipe,
+            hint=Message("cut all weights with {strategy:fsdp}"),
         )
     apply = _of_transformers(recipe)
     _require_whole_heads(model, recipe)
@@ -64,14 +65,14 @@ def _require_whole_heads(model: nn.Module, recipe: Recipe) -> None:
         if isinstance(heads, int) and heads % recipe.tensor_parallel:
             raise _not_cut(
                 Message(
-                    "{model} has {heads} {kind}, which {tensor_parallel:{given}} cannot divide; take a number of GPUs "
-                    "that does.",
+                    "{model} has {heads} {kind}, which {given} GPUs cannot divide",
                     model=type(model).__name__,
                     heads=heads,
                     kind="heads of keys and values" if "key" in name else "heads of attention",
                     given=recipe.tensor_parallel,
                 ),
                 recipe,
+                hint=Message("choose another {tensor_parallel}"),
             )
 
 
@@ -87,11 +88,12 @@ def _require_even_parts(model: nn.Module, recipe: Recipe) -> None:
 def _uneven(model: nn.Module, recipe: Recipe, detail: str) -> UsageError:
     return _not_cut(
         Message(
-            "{model} has layers whose size {tensor_parallel:{given}} cannot divide; take a number of GPUs that does.",
+            "{model} has layers whose size {given} GPUs cannot divide",
             model=type(model).__name__,
             given=recipe.tensor_parallel,
         ),
         recipe,
+        hint=Message("choose another {tensor_parallel}"),
         detail=detail,
     )
 

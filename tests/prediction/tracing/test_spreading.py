@@ -196,10 +196,14 @@ def test_layers_are_cut_among_some_gpus_and_what_is_left_among_the_others():
     ("workload", "gpus", "complaint"),
     [
         (tiny(), 2, "transformers has no plan for cutting the layers of TinyNet; cut all weights with strategy="),
-        (llama(), 4, "LlamaForCausalLM has 2 heads of keys and values, which tensor_parallel=4 cannot divide"),
+        (
+            llama(),
+            4,
+            "has 2 heads of keys and values, which 4 GPUs cannot divide; choose another tensor",
+        ),
         (llama(num_attention_heads=2), 4, "has 2 heads of attention"),
-        (llama(vocab_size=201), 2, "has layers whose size tensor_parallel=2 cannot divide"),
-        (llama(intermediate_size=129), 2, "has layers whose size tensor_parallel=2 cannot divide"),
+        (llama(vocab_size=201), 2, "has layers whose size 2 GPUs cannot divide"),
+        (llama(intermediate_size=129), 2, "has layers whose size 2 GPUs cannot divide"),
     ],
 )
 def test_layers_that_cannot_be_cut_are_refused_in_a_sentence(workload, gpus, complaint):
