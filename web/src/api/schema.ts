@@ -2948,6 +2948,12 @@ export interface components {
              */
             incomplete: boolean;
             /**
+             * Least Change
+             * @description The changes of the option that changes least; null without options.
+             * @default null
+             */
+            least_change: string[] | null;
+            /**
              * Verdict
              * @description The advice in one sentence.
              */
