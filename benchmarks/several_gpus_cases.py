@@ -79,6 +79,13 @@ RANKS = [
     *_ranks("olmoe", 2, "fsdp", (8, 64), **BF16, **CHECKPOINTS),
     *_ranks("tinyllama", 4, "hsdp", (16,), nodes=2, **BF16),
     *_ranks("llama-3.2-3b", 2, "hsdp", (64,), nodes=8, **BF16, **CHECKPOINTS),
+    *_ranks("tinyllama", 4, "auto", (2,), tensor_parallel=2, **BF16),
+    *_ranks("llama-3.2-3b", 2, "auto", (8,), tensor_parallel=8, **BF16, **CHECKPOINTS),
+    *_ranks("llama-3.1-8b", 1, "auto", (8,), tensor_parallel=8, **PURE),
+    *_ranks("olmoe", 2, "auto", (4,), tensor_parallel=4, **BF16, **CHECKPOINTS),
+    *_ranks("tinyllama", 4, "fsdp", (8,), tensor_parallel=2, **BF16),
+    *_ranks("llama-3.1-8b", 2, "fsdp", (64,), nodes=8, tensor_parallel=8, **BF16, **CHECKPOINTS),
+    *_ranks("llama-3.2-3b", 2, "hsdp", (16,), nodes=2, tensor_parallel=2, **BF16, **SELECTIVE),
 ]
 
 

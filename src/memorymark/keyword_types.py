@@ -18,6 +18,8 @@ class RecipeOptions(TypedDict, total=False):
     """Machines that the GPUs are in, as many in each."""
     strategy: Literal["auto", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
     """How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp."""
+    tensor_parallel: int
+    """GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them."""
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
     weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]
@@ -118,6 +120,8 @@ class ModuleOptions(TargetOptions, total=False):
     """Machines that the GPUs are in, as many in each."""
     strategy: Literal["auto", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
     """How several GPUs share the work: each has the whole model (ddp), or a part of its state; auto is ddp."""
+    tensor_parallel: int
+    """GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them."""
     precision: Literal["fp32", "bf16", "fp16"]
     """Autocast precision."""
     weights: Literal["auto", "fp32", "bf16", "fp16", "int8", "nf4"]

@@ -11,7 +11,9 @@ def test_thirty_ranks_of_every_strategy_can_be_asked_about():
     requests = [make_request(rank.model, {**rank.options, "gpu": "h200"}) for rank in RANKS]
 
     assert len({rank.id for rank in RANKS}) == len(RANKS) >= 30
-    assert {request.recipe.strategy for request in requests} == {"ddp", "zero1", "zero2", "fsdp", "hsdp"}
+    used = {request.recipe.used_strategy for request in requests}
+    assert used == {"ddp", "zero1", "zero2", "fsdp", "hsdp", None}
+    assert {(r.recipe.tensor_parallel > 1, r.recipe.shards_weights) for r in requests} >= {(True, True), (True, False)}
     assert {2, 64} <= {request.recipe.gpus for request in requests}
 
 

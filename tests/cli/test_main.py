@@ -22,7 +22,7 @@ REQUEST_OPTIONS = [
     "--lora", "--lora-targets", "--lora-variant", "--loss",
     "--mean-tokens", "--memory-gib", "--nodes", "--offload", "--optimizer", "--optimizer-in-backward",
     "--optimizer-variant", "--packed", "--precision", "--profile", "--quiet", "-q",
-    "--reference", "--revision", "--seq-len", "--small", "--strategy", "--task",
+    "--reference", "--revision", "--seq-len", "--small", "--strategy", "--task", "--tensor-parallel",
     "--tf32", "--time-limit", "--trust-remote-code", "--weights",
 ]  # fmt: skip
 MONEY_OPTIONS = [

@@ -21,6 +21,8 @@ RECIPES = {
     "checkpointing": Recipe(gpus=64, strategy="fsdp", precision="bf16", gradient_checkpointing="full"),
     "hsdp": Recipe(gpus=16, nodes=2, strategy="hsdp", precision="bf16"),
     "adapters": Recipe(gpus=8, strategy="fsdp", precision="bf16", lora=8),
+    "layers": Recipe(gpus=2, tensor_parallel=2, precision="bf16"),
+    "layers and fsdp": Recipe(gpus=8, tensor_parallel=2, precision="bf16", gradient_checkpointing="full"),
     "accumulated": Recipe(gpus=8, strategy="fsdp", precision="bf16", accumulation_steps=3),
 }
 

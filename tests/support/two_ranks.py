@@ -1,6 +1,6 @@
 """One of two real ranks on the CPU: runs the code that is pasted, and prints what it was made of and what it sent.
 
-python two_ranks.py PORT CODE.py ...
+python two_ranks.py PORT CODE.py PORT CODE.py ...
 """
 
 import json
@@ -51,6 +51,20 @@ class WithLoss(Net):
         return Output(super().forward(ids, labels))
 
 
+def small_llama():
+    """A decoder that transformers has a plan for, with the same weights in each process."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    facts = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(**facts, num_hidden_layers=LAYERS, vocab_size=200))
+
+
+def make_texts(size, device):
+    ids = torch.randint(0, 200, (size, 16), device=device)
+    return {"input_ids": ids, "labels": ids}
+
+
 def make_batch(size, device):
     return {
         "ids": torch.randint(0, WORDS, (size, 5), device=device),
@@ -66,14 +80,18 @@ class Sent(TorchDispatchMode):
         self.counts = Counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if any(hasattr(kind, "_local_tensor") for kind in types):
+        if any(hasattr(kind, "_local_tensor") or hasattr(kind, "trigger_wait") for kind in types):
             return NotImplemented
-        if func.namespace == "c10d":
+        if func.namespace in ("c10d", "_c10d_functional") and "wrap_tensor" not in str(func):  # which sends nothing
             self.counts[str(func)] += 1
         return func(*args, **(kwargs or {}))
 
 
-def main(code: str) -> None:
+# Which model and batches a code is for, by the start of its name.
+MODELS = {"tensor": (small_llama, make_texts)}
+
+
+def main(code: str, build=WithLoss, batch=make_batch) -> None:
     """Trains three steps and prints the last's collectives, and the sizes of what the rank keeps."""
     counted = []
 
@@ -81,13 +99,13 @@ def main(code: str) -> None:
         for _ in range(3):  # DDP orders its buckets anew in the second
             sent = Sent()
             with sent:
-                yield make_batch(size, torch.device("cpu"))
+                yield batch(size, torch.device("cpu"))
             counted.append(sent.counts)
 
-    place = {"model": WithLoss(), "make_loader": make_loader, "LEARNING_RATE": 1e-3}
+    place = {"model": build(), "make_loader": make_loader, "LEARNING_RATE": 1e-3}
     exec(compile(code, "pasted", "exec"), place)
     model, optimizer = place["model"], place["optimizer"]
-    parts = [list(getattr(p, "_local_tensor", p).shape) for p in model.parameters()]
+    parts = [list(getattr(p, "_local_tensor", p).shape) for p in (*model.parameters(), *model.buffers())]
     state = getattr(optimizer, "optim", optimizer).state.values()
     kept = sum(getattr(s["exp_avg"], "_local_tensor", s["exp_avg"]).numel() for s in state)
     sys.stdout.write(
@@ -97,6 +115,7 @@ def main(code: str) -> None:
 
 
 if __name__ == "__main__":
-    for number, name in enumerate(sys.argv[2:]):
-        os.environ["MASTER_PORT"] = str(int(sys.argv[1]) + number)
-        main(Path(name).read_text(encoding="utf-8"))
+    for port, name in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        os.environ["MASTER_PORT"] = port
+        code = Path(name)
+        main(code.read_text(encoding="utf-8"), *MODELS.get(code.stem.partition("_")[0], ()))

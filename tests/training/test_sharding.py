@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import memorymark as mm
 from memorymark.devices.storages import local_part
 from memorymark.errors import UsageError
 from memorymark.prediction.tracing.fake_step import trace_training
+from memorymark.prediction.tracing.operation import SENT, SENT_IN_LAYERS
 from memorymark.question.recipe import Recipe
 from memorymark.results.code import Plan, code_for
 from memorymark.training.sharding import alone_of_many, spread_over
@@ -26,25 +28,31 @@ SCRIPT = Path(two_ranks.__file__)
 ALL_REDUCE = "c10d.allreduce_.default"
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+def free_ports(number):
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [str(one.getsockname()[1]) for one in found]
 
 
-STRATEGIES = ("fsdp", "zero1")
+RECIPES = {
+    "fsdp": Recipe(gpus=2, strategy="fsdp"),
+    "zero1": Recipe(gpus=2, strategy="zero1"),
+    "tensor_parallel": Recipe(gpus=2, tensor_parallel=2),
+}
 
 
 @pytest.fixture(scope="module")
 def real_ranks(tmp_path_factory):
-    """Runs the code to paste for each strategy in two processes; what each of the two reports, by strategy."""
-    folder, port = tmp_path_factory.mktemp("code"), str(free_port())
-    for strategy in STRATEGIES:
-        plan = Plan(recipe=Recipe(gpus=2, strategy=strategy), batch_size=4, device="cpu")
-        (folder / f"{strategy}.py").write_text(code_for(plan).pytorch)
+    """Runs the code to paste for each recipe in two processes; what each of the two reports, by the recipe's name."""
+    folder, work = tmp_path_factory.mktemp("code"), []
+    for port, (name, recipe) in zip(free_ports(len(RECIPES)), RECIPES.items(), strict=True):
+        work += [port, str(folder / f"{name}.py")]
+        (folder / f"{name}.py").write_text(code_for(Plan(recipe=recipe, batch_size=4, device="cpu")).pytorch)
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), port, *(str(folder / f"{strategy}.py") for strategy in STRATEGIES)],
+            [sys.executable, str(SCRIPT), *work],
             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"},
             stdout=subprocess.PIPE,
             text=True,
@@ -52,24 +60,24 @@ def real_ranks(tmp_path_factory):
         for rank in range(2)
     ]
     reports = [map(json.loads, rank.communicate(timeout=200)[0].splitlines()) for rank in ranks]
-    return dict(zip(STRATEGIES, zip(*reports, strict=True), strict=True))
+    return dict(zip(RECIPES, zip(*reports, strict=True), strict=True))
 
 
-def traced(recipe):
-    workload = mm.Workload(two_ranks.WithLoss, two_ranks.make_batch, name="net")
-    step = trace_training(workload, recipe, AMPERE)
-    operations = [growth.operation for growth in step.later.operations]
-    sent = Counter(op.name for op in operations if op.name.startswith("c10d."))
+def traced(name, recipe):
+    build, batch = two_ranks.MODELS.get(name.partition("_")[0], (two_ranks.WithLoss, two_ranks.make_batch))
+    step = trace_training(mm.Workload(build, batch, name="net"), recipe, AMPERE)
+    operations = [growth.operation for growth in step.later.operations if growth.operation.name.startswith(SENT)]
+    sent = Counter(op.name.replace(SENT_IN_LAYERS, "_c10d_functional.") for op in operations)
     buckets = [number for number, owner in step.owners.items() if owner == "gradient_buckets"]
     sent[ALL_REDUCE] += len(buckets)
     weights = sum(size for number, size in step.weights.items() if number not in buckets)
     return sent, weights, sum(step.optimizer_state.values())
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_two_real_ranks_keep_and_send_what_the_trace_assumes(strategy, real_ranks):
-    first, second = sorted(real_ranks[strategy], key=lambda report: report["rank"])
-    sent, weights_bytes, state_bytes = traced(Recipe(gpus=2, strategy=strategy))
+@pytest.mark.parametrize("name", RECIPES)
+def test_two_real_ranks_keep_and_send_what_the_trace_assumes(name, real_ranks):
+    first, second = sorted(real_ranks[name], key=lambda report: report["rank"])
+    sent, weights_bytes, state_bytes = traced(name, RECIPES[name])
 
     assert first["sent"] == second["sent"]
     assert Counter(first["sent"]) == +sent

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from memorymark.advice.compiling import Compiling
 from memorymark.advice.confirming import Confirming
 from memorymark.advice.families import Families
 from memorymark.advice.inquiry import Inquiry, speed
 from memorymark.advice.screening import Screening
-from memorymark.engine.analyze import price_of
+from memorymark.advice.strategies import Strategies
+from memorymark.engine.analyze import least_bytes, price_of
 from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, WorkerLostError
 from memorymark.events import OnEvent
+from memorymark.messages import Message
+from memorymark.question.limits import MOST_TOGETHER
 from memorymark.question.question import Question
 from memorymark.results.advice import Advice
 from memorymark.results.cost import with_hours_of_run
@@ -27,9 +31,10 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
     screening, confirming = Screening(inquiry), Confirming(inquiry)
     families = Families(inquiry, screening)
     try:
-        now, options = screening.options()
+        several = question.request.recipe.gpus > 1
+        now, options = Strategies(inquiry, screening).options() if several else screening.options()
         fits = screening.start is not None
-        if not fits:
+        if not fits and not several:
             options = _smaller(screening, families)
         screened = time.perf_counter()
         measured = now if now and now.source == "measured" else None
@@ -39,11 +44,12 @@ def advise(question: Question, site: Site, on_event: OnEvent) -> Advice:
                 _, _, options = confirming.confirm(None, _smaller(screening, families))
         if inquiry.gpu is not None or inquiry.info.source == "measured":
             inquiry.close()  # compile in a fresh process, as a script would
-        options += Compiling(inquiry, confirming).options(options)
+        options += Compiling(inquiry, confirming).options(options) if not several else []
         found = families.found(options)
     finally:
         inquiry.close()
-    options = [option for option in options if not _loses(inquiry, option, now, measured)]
+    if not several:  # of those, slower ones are worth seeing too
+        options = [option for option in options if not _loses(inquiry, option, now, measured)]
     if now is None and not options:
         raise _nothing_fits(inquiry)
     done = time.perf_counter()
@@ -91,6 +97,16 @@ def _nothing_fits(inquiry: Inquiry) -> MemoryMarkError:
     return DoesNotFitError(
         f"none of the {len(inquiry.refused)} changes tried makes {name} fit {capacity}: even with {last.title} it "
         f"{last.why}",
-        hint="take a larger GPU",
+        hint=_more(inquiry) if inquiry.today.recipe.gpus > 1 else "take a larger GPU",
         info=inquiry.info,
     )
+
+
+def _more(inquiry: Inquiry) -> Message:
+    """Says how many GPUs hold a part each of the weights, gradients and state, and something beside."""
+    request, gpus = inquiry.today, inquiry.today.recipe.gpus
+    for times in (2**power for power in range(1, 12) if gpus << power <= MOST_TOGETHER):
+        recipe = replace(request.recipe, gpus=gpus * times, strategy="fsdp", tensor_parallel=1)
+        if least_bytes(replace(request, recipe=recipe), inquiry.info) <= inquiry.safe_bytes / 2:
+            return Message("take {gpus:{enough}} or more, or larger ones", enough=gpus * times)
+    return Message("take more {gpus}, or larger ones")

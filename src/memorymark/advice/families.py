@@ -36,6 +36,8 @@ class Families:
     @cached_property
     def ids(self) -> tuple[FamilyId, ...]:
         """Which families there are; known once today's training was screened."""
+        if self._inquiry.today.recipe.gpus > 1:
+            return ()
         return families_from(self._inquiry.today, self._inquiry.info)
 
     def smaller(self) -> Iterator[TrainingOption]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memorymark.question.changes import AMPERE, CHANGES, OFFLOADING, Facts
+from memorymark.question.change import Facts
+from memorymark.question.changes import AMPERE, CHANGES, OFFLOADING
 from memorymark.question.recipe import QUANTIZED
 from memorymark.question.request import Request
 from memorymark.results.family import FAMILY_IDS, FamilyId

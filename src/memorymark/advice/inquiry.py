@@ -36,7 +36,8 @@ class Inquiry:
     def __init__(self, question: Question, site: Site, on_event: OnEvent) -> None:
         self.question, self.on_event = question, one_at_a_time(on_event)
         self.today = replace(question.request, recipe=replace(question.request.recipe, accumulation_steps=1))
-        self.gpu = gpu_here(self.today.target)
+        # Of several GPUs no more than one rank could be run.
+        self.gpu = gpu_here(self.today.target) if self.today.recipe.gpus == 1 else None
         self.refused: list[Refused] = []
         self.faults: list[Fault] = []
         self._site, self._kept = site, KeptWorkers(site.workers)

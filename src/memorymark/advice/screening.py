@@ -22,7 +22,8 @@ from memorymark.errors import (
 )
 from memorymark.events import ignore
 from memorymark.probe.base import Probe
-from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, Facts, apply_all
+from memorymark.question.change import Facts
+from memorymark.question.changes import CHANGES, NEED_BITSANDBYTES, apply_all
 from memorymark.question.recipe import Recipe
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
@@ -62,13 +63,23 @@ class Screening:
     def __init__(self, inquiry: Inquiry) -> None:
         self._inquiry, self._today = inquiry, inquiry.today
         question = inquiry.question
-        self._effective_batch = question.current_batch_size * question.request.recipe.accumulation_steps
+        recipe = question.request.recipe
+        self._effective_batch = question.current_batch_size * recipe.accumulation_steps * recipe.data_parallel
         self.start: TrainingOption | None = None
         self.missing_bytes: dict[tuple[str, ...], int] = {}
         self._fits_today = True
 
     def options(self) -> tuple[Trial | None, list[TrainingOption]]:
         """Returns today's training, if it fits, and the options that are better; none if no batch of it fits."""
+        found = self.todays()
+        if found is None:
+            return None, []
+        now, bigger_batch = found
+        options = [bigger_batch] if bigger_batch.batch_size != self._inquiry.question.current_batch_size else []
+        return now, [*options, *self.faster(bigger_batch)]
+
+    def todays(self) -> tuple[Trial | None, TrainingOption] | None:
+        """Returns today's training, if its batch fits, and at its best batch; ``None`` if no batch of it fits."""
         self._inquiry.tell("advise", "analyzing today's training")
         try:
             found = self._inquiry.retried(lambda: self._try(()))
@@ -77,20 +88,17 @@ class Screening:
                 raise
             self._inquiry.gpu = None  # run every candidate instead of predicting it
             found = self._inquiry.retried(lambda: self._try(()))
-        if found is None:
-            return None, []
-        now, bigger_batch = found
-        self.start = bigger_batch
-        options = [bigger_batch] if bigger_batch.batch_size != self._inquiry.question.current_batch_size else []
-        options += self._faster(bigger_batch)
-        return now, options
+        self.start = found[1] if found is not None else None
+        return found
 
-    def _faster(self, start: TrainingOption) -> Iterator[TrainingOption]:
+    def faster(self, start: TrainingOption) -> Iterator[TrainingOption]:
         """Yields recipes that are each faster than the one before, and one that takes less memory."""
         best = start
         for group in FASTER:
             better = best
             for change in group:
+                if change == "no_checkpointing" and "checkpointing" in named(best):
+                    continue
                 option = self.option((*named(best), change))
                 if option is None:
                     continue
@@ -160,7 +168,8 @@ class Screening:
 
         Unless it ``accumulates``, its batch may be smaller than today's; ``accumulated`` makes up for that.
         """
-        request = self.changed(tuple(change for change in changes if change != "shorter"))
+        of_recipe = tuple(change for change in changes if change != "shorter")
+        request = self._refusing(changes, lambda: self.changed(of_recipe))
         if request is None:
             return None
         if least_bytes(request, self._inquiry.info) > self._inquiry.info.capacity_bytes:
@@ -206,7 +215,7 @@ class Screening:
         request = request or self._today
         with self._inquiry.opened(self._inquiry.screened(request)) as probe:
             if not changes:
-                self._know(probe)
+                self.know(probe)
             found = self._analyzed(changes, request, probe)
             if found is None or (changes and not self._keeps_margin(changes, found)):
                 return None
@@ -224,7 +233,11 @@ class Screening:
 
     def _splits(self, recipe: Recipe, batch_size: int) -> bool:
         """Tells whether today's effective batch takes several batches of this size."""
-        return recipe.can_accumulate and batch_size < self._effective_batch
+        return recipe.can_accumulate and batch_size < self.share_of(recipe)
+
+    def share_of(self, recipe: Recipe) -> int:
+        """Returns how much of today's effective batch one of the batches has that are trained on at once."""
+        return max(self._effective_batch // recipe.data_parallel, 1)
 
     def _tell(self, option: TrainingOption) -> None:
         rate = f"{format_rate(option.trial.rate)} {option.trial.rate_unit}"
@@ -259,7 +272,7 @@ class Screening:
         self, changes: tuple[str, ...], request: Request, found: Analysis, probe: Probe
     ) -> TrainingOption:
         """Returns the option at its best batch, or at today's effective batch."""
-        trial, same = _timed(found, probe, _best(found).batch_size), self._effective_batch
+        trial, same = _timed(found, probe, _best(found).batch_size), self.share_of(request.recipe)
         # Keeping today's effective batch is worth a little speed, and any speed if today's training does not fit.
         if same < trial.batch_size:
             kept = _timed(found, probe, same)
@@ -275,7 +288,7 @@ class Screening:
             found = self._analyzed(changes, several, probe)
         if found is None or not self._keeps_margin(changes, found):
             return None
-        batch_size, steps = split(self._effective_batch, _best(found).batch_size)
+        batch_size, steps = split(self.share_of(request.recipe), _best(found).batch_size)
         request = _accumulating(request, steps)
         return self._option_of(changes, request, found, self._at(request, batch_size))
 
@@ -298,7 +311,7 @@ class Screening:
             at_todays_batch=now.samples_per_second if now and now.fits else None,
         )
 
-    def _know(self, probe: Probe) -> None:
+    def know(self, probe: Probe) -> None:
         """Keeps what the probe of today's training says about the model and the GPU."""
         self._inquiry.info = probe.info
         self.facts = facts_of(probe.info)

@@ -18,7 +18,8 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError, MemoryMarkError, StoppedError, WorkerLostError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.probe.base import OpenProbe, Probe
-from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, OFFLOADING, Facts, apply_all, level_of
+from memorymark.question.change import Facts
+from memorymark.question.changes import AMPERE, CHANGES, NEED_BITSANDBYTES, OFFLOADING, apply_all, level_of
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request

@@ -268,7 +268,8 @@ class MeasuredProbe:
             tokens_per_sample=self.info.tokens_per_sample,
             kv_cache_bytes=self.info.cached_bytes(batch_size * self._recipe.accumulation_steps),
             gpus=self._recipe.gpus,
-            strategy=self._recipe.strategy if self._recipe.gpus > 1 else None,
+            strategy=self._recipe.used_strategy,
+            tensor_parallel=self._recipe.tensor_parallel,
         )
         if failure is not None:
             self._clean_up()
@@ -309,7 +310,7 @@ class MeasuredProbe:
 
     def _timed(self, batch_size: int) -> dict[str, Any]:
         time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step.alone(batch_size), count))
-        samples = batch_size * self._recipe.accumulation_steps * self._recipe.gpus
+        samples = batch_size * self._recipe.accumulation_steps * self._recipe.data_parallel
         return {
             "step_seconds": time.seconds,
             "step_seconds_spread": time.spread,

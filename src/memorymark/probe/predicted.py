@@ -142,7 +142,7 @@ class PredictedProbe:
         seconds = step_seconds(shared.together, time.host) if time is not None and shared is not None else None
         if not trial.fits:
             return replace(self._with_need(trial), step_seconds=seconds)
-        samples = batch_size * self._recipe.accumulation_steps * self._recipe.gpus
+        samples = batch_size * self._recipe.accumulation_steps * self._recipe.data_parallel
         trial = replace(
             trial,
             breakdown=replace(
@@ -276,7 +276,8 @@ class PredictedProbe:
             resting_bytes=allocator.allocated_bytes,
             device_bytes=allocator.peak_reserved_bytes + self._context_bytes + self._nccl_bytes[1],
             gpus=self._recipe.gpus,
-            strategy=self._recipe.strategy if self._recipe.gpus > 1 else None,
+            strategy=self._recipe.used_strategy,
+            tensor_parallel=self._recipe.tensor_parallel,
             allocator_retries=allocator.retries - retries,
             failure=failure,
             peak_host_bytes=memory.host.peak_bytes,

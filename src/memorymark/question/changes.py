@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
+from memorymark.question.change import Change, Facts
 from memorymark.question.recipe import FUSED_OPTIMIZERS, LORA_RANK, QUANTIZED, Recipe
 from memorymark.question.recipe_choices import Optimizer
 from memorymark.question.request import Request
+from memorymark.question.sharing_changes import SHARING
 
 # Changes that run only where bitsandbytes is installed.
 NEED_BITSANDBYTES = frozenset({"adamw8bit", "paged_adamw8bit", "int8", "nf4"})
@@ -16,46 +17,6 @@ NEED_BITSANDBYTES = frozenset({"adamw8bit", "paged_adamw8bit", "int8", "nf4"})
 OFFLOADING = frozenset({"offload_activations", "offload_optimizer"})
 # The first compute capability with TF32 and bf16.
 AMPERE = (8, 0)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What decides which changes apply.
-
-    ``capability`` is the GPU's compute capability, ``None`` on other devices, which share the host's memory. ``tokens``
-    is the length of a text sample, 0 for other samples. ``own_optimizer`` says that the workload brings its optimizer,
-    so the recipe's is not used. ``language_model`` says that a model that writes text is fine-tuned, ``large_logits``
-    that its loss can be computed in chunks and that its logits are large enough for that to matter. ``packed`` says
-    that samples are packed into rows.
-    """
-
-    capability: tuple[int, int] | None
-    tokens: int
-    convolves_images: bool
-    own_optimizer: bool
-    language_model: bool = False
-    large_logits: bool = False
-    packed: bool = False
-
-
-@dataclass(frozen=True)
-class Change:
-    """One change to a training. ``level`` ranks how far-reaching it is.
-
-    0 costs nothing and leaves all numbers the same except for rounding, 1 costs time or patience, 2 changes the
-    numerics, 3 changes what is learned, 4 changes how much of the data is seen.
-    """
-
-    id: str
-    title: str
-    cost: str
-    level: int
-    applied: Callable[[Recipe, Facts], dict[str, Any] | None]
-
-    def to(self, request: Request, facts: Facts) -> Request | None:
-        """Returns the request with the change, or ``None`` if it does not apply or is already made."""
-        fields = self.applied(request.recipe, facts)
-        return None if fields is None else replace(request, recipe=replace(request.recipe, **fields))
 
 
 def _tf32(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
@@ -168,6 +129,7 @@ def _lora(recipe: Recipe, facts: Facts) -> dict[str, Any] | None:
 CHANGES: dict[str, Change] = {
     change.id: change
     for change in (
+        *SHARING,
         Change(
             "tf32",
             "TF32",

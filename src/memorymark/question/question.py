@@ -172,11 +172,6 @@ class Question:
             self.advise and gpu is not None and gpu.memory_only,
         )
         yield (
-            "advise",
-            Message("advice on how to train on several {gpus} is not given yet; use analyze with each {strategy}."),
-            self.advise and self.request.recipe.gpus > 1,
-        )
-        yield (
             "max_batch",
             Message(
                 "{max_batch:{limit}} is below today's {batch_size:{current}}, so no gain over today can be measured; "

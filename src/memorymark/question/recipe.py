@@ -273,11 +273,14 @@ class Recipe(SeveralGpus):
     def least_bytes(self, parameters: int) -> int:
         """Returns the least memory that weights, gradients and optimizer state take on a GPU, whatever the batch."""
         weight = WEIGHT_BYTES[self.kept_weights("fp32")]
+        # ZeRO-2 gathers all before the backward pass begins.
+        gathered = (2.0 if self.half_precision else weight) / self.tensor_parallel if self.strategy == "zero2" else 0.0
         if self.lora or self.offload == "optimizer":
-            return int(parameters * weight / self.parts_of_weights)
+            return int(parameters * (weight / self.parts_of_weights + gathered))
         gradient = 0.0 if self.optimizer_in_backward else weight
         state = EIGHT_BIT_STATE_BYTES if self.optimizer == "adamw8bit" else STATES.get(self.optimizer, 0) * weight
-        return int(parameters * ((weight + gradient) / self.parts_of_weights + state / self.parts_of_state))
+        parts = (weight + gradient) / self.parts_of_weights + state / self.parts_of_state
+        return int(parameters * max(parts, parts - gradient / self.parts_of_weights + gathered))
 
     def describe(self, optimizer: str = "", weights_dtype: str = "") -> str:
         """Describes the recipe in a few words, without defaults: ``bf16, AdamW, checkpointing``.

@@ -16,6 +16,9 @@ MEANINGS = {
     "fsdp": "FSDP is FSDP2, block by block.",
     "hsdp": "HSDP is FSDP2 within a machine, with copies between machines.",
 }
+IN_LAYERS = (
+    "Tensor parallelism is transformers' plan for the model, with torch's DTensor: {} GPUs share each layer and batch."
+)
 
 
 def several_notes(info: ProbeInfo, recipe: Recipe, trial: Trial | None) -> list[str]:
@@ -26,18 +29,19 @@ def several_notes(info: ProbeInfo, recipe: Recipe, trial: Trial | None) -> list[
         return [
             f"Measured as one of {recipe.gpus} ranks whose group sends nothing: batch and memory are those of each "
             "GPU, without what NCCL takes; the throughput is that of all, without the time to talk.",
-            MEANINGS[recipe.strategy],
+            *_meanings(recipe),
         ]
     said = [
         f"Batch and memory are those of each of the {recipe.gpus} GPUs; throughput and money are of all.",
-        MEANINGS[recipe.strategy],
+        *_meanings(recipe),
     ]
     if trial is not None and trial.scaling_efficiency is not None:
         talking = trial.communicating_seconds or 0.0
+        hidden = ", most of it while they compute" if recipe.tensor_parallel == 1 else ""
         said.append(
             f"At batch {trial.batch_size}, a step of {_seconds(trial.step_seconds)} has {_seconds(talking)} of talking "
-            f"to other GPUs, most of it while they compute: {100 * trial.scaling_efficiency:.0f} % of the speed of as "
-            "many GPUs that need not talk."
+            f"to other GPUs{hidden}: {100 * trial.scaling_efficiency:.0f} % of the speed of as many GPUs that need not "
+            "talk."
         )
     least, _, most = info.nccl_bytes
     said.append(
@@ -46,6 +50,11 @@ def several_notes(info: ProbeInfo, recipe: Recipe, trial: Trial | None) -> list[
         "The interval of the speed reaches from fast links to slow ones that nothing hides."
     )
     return said
+
+
+def _meanings(recipe: Recipe) -> list[str]:
+    layers = [IN_LAYERS.format(recipe.tensor_parallel)] if recipe.tensor_parallel > 1 else []
+    return layers + ([MEANINGS[recipe.strategy]] if recipe.used_strategy else [])
 
 
 def _seconds(seconds: float | None) -> str:

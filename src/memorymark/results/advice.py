@@ -15,6 +15,7 @@ from memorymark.results.family import Family
 from memorymark.results.option import Fault, Refused, TrainingOption
 from memorymark.results.shown import Shown
 from memorymark.results.subject import OfOneGpu
+from memorymark.results.today import Today
 from memorymark.results.trial import Source, Trial
 from memorymark.units import format_ratio, gib
 
@@ -25,20 +26,6 @@ SAME_BATCH = 0.1
 # Options within this factor of the fastest count as equally fast.
 AS_FAST = 0.985
 NOTHING = "Nothing is worth changing"
-
-
-@dataclass(frozen=True)
-class Today(Document):
-    """Trials of today's training; null if it was not tried, or does not fit."""
-
-    predicted: Trial | None
-    """The predicted trial."""
-    measured: Trial | None
-    """The measured trial."""
-    usd_per_million_samples: float | None
-    """Dollars for a million samples; null without a price or a speed."""
-    whole_run: WholeRun | None = field(default=None, metadata=ADDED_LATER)
-    """The run that the question describes, trained as today; null if it describes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +92,25 @@ class Advice(OfOneGpu, Shown):
                 self.options, key=lambda option: (confirms and option.measured is None, -(self.gain(option) or 0.0))
             )
             return self._smallest_of_the_best(ranked)
+        if self.of_several_gpus:  # all ways to share the work train alike
+            return sorted(self.options, key=lambda option: -option.samples_per_second)
         return sorted(self.options, key=lambda option: (level_of(option.changes), -option.samples_per_second))
+
+    @property
+    def of_several_gpus(self) -> bool:
+        """Whether the options are ways in which several GPUs share the work."""
+        return self.request.recipe.gpus > 1
+
+    @property
+    def smallest_change(self) -> TrainingOption | None:
+        """The option that changes least, the fastest of several."""
+        return min(self.ranked, key=lambda option: level_of(option.changes), default=None)
+
+    @property
+    @in_document(older=None)
+    def least_change(self) -> tuple[str, ...] | None:
+        """The changes of the option that changes least; null without options."""
+        return self.smallest_change.changes if self.smallest_change is not None else None
 
     @property
     def best(self) -> TrainingOption | None:
@@ -171,8 +176,8 @@ class Advice(OfOneGpu, Shown):
 
     @property
     def effective_batch_size(self) -> int:
-        """Samples per optimizer step today."""
-        return self.current_batch_size * self.request.recipe.accumulation_steps
+        """Samples per optimizer step today, of all GPUs."""
+        return self.current_batch_size * self.request.recipe.accumulation_steps * self.request.recipe.data_parallel
 
     def learning_rate_note(self, option: TrainingOption) -> str:
         """Says how to adjust the learning rate to an option's effective batch."""
@@ -206,7 +211,10 @@ class Advice(OfOneGpu, Shown):
                 return f"{nothing}."
             return f"{nothing}: the best of {len(self.options)} options gains {100 * (gain - 1):.0f} %."
         if not self.fits_today:
-            return f"The least change that makes it fit: {best.title}."
+            least = self.smallest_change
+            if not self.of_several_gpus or least is None or least is best:
+                return f"The least change that makes it fit: {best.title}."
+            return f"The fastest that fits: {best.title}. The least change that makes it fit: {least.title}."
         gain = self.gain(best) or 0.0
         saved = self.saves(best)
         money = f" and saves ${saved.per_year_usd:,.0f} a year" if saved else ""

@@ -211,8 +211,14 @@ class Analysis(OfOneGpu, Timed, Shown):
     @property
     @in_document(older=None)
     def strategy(self) -> str | None:
-        """How they share the work; null for one GPU."""
-        return self.request.recipe.strategy if self.gpus > 1 else None
+        """How they share the work; null for one GPU, and if all of them share each layer."""
+        return self.request.recipe.used_strategy
+
+    @property
+    @in_document(older=1)
+    def tensor_parallel(self) -> int:
+        """How many GPUs share each layer, and with it each batch."""
+        return self.request.recipe.tensor_parallel
 
     @property
     @in_document(older=None)

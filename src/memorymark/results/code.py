@@ -151,7 +151,21 @@ class Plan:
     @property
     def is_copied(self) -> bool:
         """Whether each of several GPUs has the whole model."""
-        return self.several and not self.recipe.shards_weights
+        return self.several and not self.recipe.cuts_weights
+
+    @property
+    def whose_batch(self) -> str:
+        """The end of the line that sets the batch size, which says what trains on it."""
+        if self.recipe.tensor_parallel > 1:
+            return f"  # of each {self.recipe.tensor_parallel} GPUs that share layers"
+        return "  # of each GPU" if self.several else ""
+
+    @property
+    def data_mesh(self) -> str:
+        """The mesh of GPUs with batches of their own, among which weights are cut."""
+        if self.recipe.tensor_parallel == 1:
+            return "mesh"
+        return 'mesh["replicate", "shard"]' if self.recipe.strategy == "hsdp" else 'mesh["shard"]'
 
     @property
     def needs_plain_loop(self) -> str:

@@ -88,8 +88,8 @@ class TrainingOption(Timed, Record):
 
     @property
     def effective_batch_size(self) -> int:
-        """Samples per optimizer step."""
-        return self.batch_size * self.accumulation_steps
+        """Samples per optimizer step, of all GPUs."""
+        return self.batch_size * self.accumulation_steps * self.recipe.data_parallel
 
     @property
     def recipe_title(self) -> str:
@@ -181,7 +181,7 @@ def with_measured(option: TrainingOption, trial: Trial, predicted: Trial | None)
     """Returns the option with its measured trial, the batch of that trial and the prediction for that batch."""
     steps = option.accumulation_steps
     if steps > 1:  # smaller batches need more accumulation steps
-        steps = -(-option.effective_batch_size // trial.batch_size)
+        steps = -(-option.batch_size * steps // trial.batch_size)
     return replace(
         option,
         recipe=replace(option.recipe, accumulation_steps=steps),

@@ -167,9 +167,13 @@ class Trial(Record, Shown):
     generation_peak_bytes: int = field(default=0, metadata=ADDED_LATER)
     """The peak of allocated bytes while completions are generated; 0 if none are."""
     gpus: int = field(default=1, metadata=ADDED_LATER)
-    """How many GPUs train together. The batch size, and all memory, is then that of each; throughput is of all."""
+    """How many GPUs train together. Memory is then that of each, and so is the batch, which those that share
+    layers have together; throughput is of all.
+    """
     strategy: str | None = field(default=None, metadata=ADDED_LATER)
-    """How they share the work; null for one GPU."""
+    """How they share the work; null for one GPU, and if all of them share each layer."""
+    tensor_parallel: int = field(default=1, metadata=ADDED_LATER)
+    """How many GPUs share each layer, and with it each batch."""
     computing_seconds: float | None = field(default=None, metadata=ADDED_LATER)
     """Seconds of a step that a GPU computes, if several train together; null otherwise, or if not timed."""
     communicating_seconds: float | None = field(default=None, metadata=ADDED_LATER)

@@ -53,7 +53,8 @@ Interval = tuple[float, float]
 
 def unchecked_options(recipe: Recipe, trainer: str) -> tuple[str, ...]:
     """Returns the options whose prediction was never compared with a GPU's measurements."""
-    several = ("strategy",) if recipe.gpus > 1 else ()
+    several = ["strategy"] if recipe.used_strategy else []
+    several += ["tensor_parallel"] if recipe.tensor_parallel > 1 else []
     return (*(("task",) if trainer in UNCHECKED_TRAINERS else ()), *several, *_named(UNCHECKED, recipe))
 
 

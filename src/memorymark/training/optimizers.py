@@ -23,6 +23,7 @@ from memorymark.training.bits_and_bytes import make_bits_and_bytes
 from memorymark.training.blame import blaming
 from memorymark.training.host_links import CountedLink
 from memorymark.training.host_optimizer import HostOptimizer, gradients_sent
+from memorymark.training.tensor_parallel import is_cut
 from memorymark.training.workload import Workload
 
 LEARNING_RATE = 1e-5
@@ -126,7 +127,15 @@ def make_optimizers(model: nn.Module, recipe: Recipe, link: CountedLink | None =
         return [make([parameter]) for make, parameters in makes for parameter in parameters]
     if recipe.strategy == "zero1":
         return [_divided(make, parameters) for make, parameters in makes]
+    if recipe.tensor_parallel > 1 and not recipe.shards_weights:
+        return [make(_apart(parameters)) for make, parameters in makes]
     return [make(parameters) for make, parameters in makes if parameters]
+
+
+def _apart(parameters: list[nn.Parameter]) -> Any:
+    """Returns groups of the parameters that several GPUs share and of the others: torch updates no list of both."""
+    shared = [one for one in parameters if is_cut(one)]
+    return [{"params": shared}, {"params": [one for one in parameters if not is_cut(one)]}]
 
 
 def _divided(make: Make, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:

@@ -6,10 +6,11 @@ get from the others is not.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
 from memorymark.question.recipe import Recipe
+from memorymark.question.several_gpus import SEVERAL
+from memorymark.training.tensor_parallel import cut_layers
 from memorymark.training.weights import DTYPES
 from memorymark.training.workload import Workload
 from memorymark.units import MIB
@@ -45,7 +48,10 @@ def alone_of_many(recipe: Recipe) -> Iterator[None]:
     store: Any = FakeStore()
     dist.init_process_group(FAKE, store=store, rank=0, world_size=recipe.gpus)
     try:
-        yield
+        with warnings.catch_warnings():
+            # Logits that were put together are a view, which nothing here changes.
+            warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
+            yield
     finally:
         dist.destroy_process_group()
 
@@ -72,7 +78,7 @@ def require_spreadable(workload: Workload, recipe: Recipe) -> None:
                 code="not_applicable",
                 field="gpus",
                 given=recipe.gpus,
-                proposals=[Proposal("one GPU", {"gpus": None, "nodes": None, "strategy": None})],
+                proposals=[Proposal("one GPU", dict.fromkeys(SEVERAL))],
             )
 
 
@@ -80,21 +86,37 @@ def spread_over(model: nn.Module, recipe: Recipe, device: torch.device) -> tuple
     """Spreads a model on its device over the recipe's GPUs, as one rank does; returns the wrapper, if it gets one, and
     the buckets that the first backward pass fills.
     """
-    if recipe.shards_weights:
-        shard(model, recipe, mesh_of(recipe, device))
-        return None, {}
-    return copied(model, is_fake=False)
+    meshes = Meshes.of(recipe, device)
+    if meshes.layers is not None:
+        cut_layers(model, recipe, meshes.layers)
+    if meshes.data is not None:
+        shard(model, recipe, meshes.data)
+    return (None, {}) if recipe.cuts_weights else copied(model, is_fake=False)
 
 
-def mesh_of(recipe: Recipe, device: torch.device) -> Any:
-    """Returns the GPUs as FSDP sees them: in one row, or a row for each machine."""
-    from torch.distributed.device_mesh import init_device_mesh
+class Meshes(NamedTuple):
+    """The GPUs as torch's modules see them: those that share layers, and those among which weights are cut."""
 
-    if recipe.strategy == "hsdp":
-        return init_device_mesh(
-            device.type, (recipe.nodes, recipe.gpus_per_node), mesh_dim_names=("replicate", "shard")
-        )
-    return init_device_mesh(device.type, (recipe.gpus,), mesh_dim_names=("shard",))
+    layers: Any = None
+    data: Any = None
+
+    @classmethod
+    def of(cls, recipe: Recipe, device: torch.device) -> Meshes:
+        """Arranges the GPUs: in one row or a row for each machine, and each row by groups that share layers."""
+        from torch.distributed.device_mesh import init_device_mesh
+
+        shape = {"shard": recipe.data_parallel} if recipe.shards_weights else {}
+        if recipe.strategy == "hsdp":
+            shape = {"replicate": recipe.nodes, "shard": recipe.data_parallel // recipe.nodes}
+        names = tuple(shape)
+        if recipe.tensor_parallel > 1:
+            shape["layers"] = recipe.tensor_parallel
+        if not shape:
+            return cls()
+        mesh = init_device_mesh(device.type, tuple(shape.values()), mesh_dim_names=tuple(shape))
+        if recipe.tensor_parallel == 1:
+            return cls(data=mesh)
+        return cls(mesh["layers"], mesh[names] if names else None)
 
 
 def shard(model: nn.Module, recipe: Recipe, mesh: Any) -> None:

@@ -58,3 +58,14 @@ def test_updates_wait_for_what_is_sent():
 def test_one_gpu_sends_nothing():
     time = Sharing({}, Recipe(), H100).time({"forward": 1.0, "backward": 2.0})
     assert (time.together, time.talking) == (3.0, 0.0)
+
+
+def test_gpus_wait_for_those_that_share_their_layers():
+    recipe = Recipe(gpus=16, nodes=2, tensor_parallel=8, strategy="fsdp")
+    inside, gather = Message("all_reduce", GIGABYTE, in_layers=True), Message(GATHER, GIGABYTE)
+    awaited, beside = (seconds_of(one, recipe, H100, reached=1.0) for one in (inside, gather))
+    sharing = Sharing({"backward": [inside, inside, gather, gather]}, recipe, H100)
+
+    assert awaited == pytest.approx(2 * GIGABYTE * 7 / 8 / link_within(H100).bytes_per_second, rel=0.05)
+    assert beside == pytest.approx(GIGABYTE / 2 / link_between(H100, 8).bytes_per_second, rel=0.05)
+    assert sharing.time({"backward": 1.0}, reached=1.0).together == pytest.approx(1 + 2 * awaited + beside)

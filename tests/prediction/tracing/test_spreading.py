@@ -149,3 +149,64 @@ class Unfinished(TinyNet):
 def test_a_model_that_torch_would_not_spread_is_refused_in_a_sentence(strategy, complaint):
     with pytest.raises(UsageError, match=complaint):
         trace_training(tiny(Unfinished), Recipe(gpus=2, strategy=strategy), HOPPER)
+
+
+@pytest.fixture(scope="module")
+def in_layers():
+    return probe_of(Recipe(gpus=4, tensor_parallel=4), llama(num_key_value_heads=4))
+
+
+def test_gpus_that_share_layers_keep_parts_of_them_and_wait_for_each_other(in_layers):
+    alone, trial = probe_of(Recipe(), llama(num_key_value_heads=4)), in_layers.measure(4)
+    cut = 2 * (4 * 64 * 64 + 3 * 64 * 128) + 200 * 64  # the layers' matrices and the head; not embeddings and norms
+    operations = [growth.operation for growth in in_layers.step.later.operations]
+    sent = [op for op in operations if op.name.startswith("layers.")]
+
+    assert in_layers.info.parameters == alone.info.parameters
+    assert sum(alone.step.weights.values()) - sum(in_layers.step.weights.values()) == 4 * cut * 3 / 4
+    # One sum after attention and MLP each, the gathered logits; backward one sum for each layer that is cut by columns.
+    assert [op.base_name for op in sent].count("all_gather_into_tensor") == 1
+    assert [op.base_name for op in sent].count("all_reduce") == 2 * 2 + 2 * 5 + 1
+    assert trial.communicating_seconds > 0
+    assert trial.breakdown.total_bytes == trial.device_bytes
+
+
+def test_gpus_that_share_layers_train_on_one_batch(in_layers):
+    trial = in_layers.measure(4)
+
+    assert (trial.gpus, trial.strategy, trial.tensor_parallel) == (4, None, 4)
+    assert trial.samples_per_second == pytest.approx(4 / trial.step_seconds)
+
+
+def test_layers_are_cut_among_some_gpus_and_what_is_left_among_the_others():
+    recipe = Recipe(gpus=8, tensor_parallel=2, precision="bf16", gradient_checkpointing="full")
+    both = probe_of(recipe, llama(num_hidden_layers=10))
+    whole = trace_training(llama(num_hidden_layers=10), recipe, HOPPER, every_layer=True)
+    weights, trial = sum(both.step.weights.values()), both.measure(4)
+
+    cut = 10 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128) + 200 * 64
+    assert weights == pytest.approx(4 * (cut / 8 + (both.info.parameters - cut) / 4), rel=0.01)
+    assert recipe.strategy == "fsdp"
+    assert trial.breakdown.gathered_parameters_bytes > 0
+    assert trial.samples_per_second == pytest.approx(4 * 4 / trial.step_seconds)
+    assert PredictedProbe(whole, recipe, GPU).measure(4).to_dict() == trial.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("workload", "gpus", "complaint"),
+    [
+        (tiny(), 2, "transformers has no plan for cutting the layers of TinyNet; cut all weights with strategy="),
+        (
+            llama(),
+            4,
+            "has 2 heads of keys and values, which 4 GPUs cannot divide; choose another tensor",
+        ),
+        (llama(num_attention_heads=2), 4, "has 2 heads of attention"),
+        (llama(vocab_size=201), 2, "has layers whose size 2 GPUs cannot divide"),
+        (llama(intermediate_size=129), 2, "has layers whose size 2 GPUs cannot divide"),
+    ],
+)
+def test_layers_that_cannot_be_cut_are_refused_in_a_sentence(workload, gpus, complaint):
+    with pytest.raises(UsageError, match=complaint) as refused:
+        trace_training(workload, Recipe(gpus=gpus, tensor_parallel=gpus), HOPPER)
+    assert refused.value.field == "tensor_parallel"

@@ -24,6 +24,7 @@ import { BreakdownCard } from "./BreakdownCard";
 import { CostCalculator } from "./CostCalculator";
 import { trialsCsv } from "./csv";
 import { analysisDetail, analysisHeadline } from "./headline";
+import { GpuBarsCard } from "./GpuBarsCard";
 import { MemoryBars } from "./MemoryBars";
 import { NO_PRICE, type CostInput } from "./savings";
 import { StatCards } from "./StatCards";
@@ -64,6 +65,7 @@ export function AnalysisView({ job, analysis, model, part = null }: AnalysisView
         <MemoryBars analysis={analysis} />
         <BatchSizes analysis={analysis} />
       </div>
+      <GpuBarsCard analysis={analysis} />
       <StatCards analysis={analysis} cost={cost} />
       <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
         <Card title="Memory by batch size" note={memoryWords(analysis)}>

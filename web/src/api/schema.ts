@@ -1200,10 +1200,16 @@ export interface components {
             gpus: number;
             /**
              * Strategy
-             * @description How they share the work; null for one GPU.
+             * @description How they share the work; null for one GPU, and if all of them share each layer.
              * @default null
              */
             strategy: string | null;
+            /**
+             * Tensor Parallel
+             * @description How many GPUs share each layer, and with it each batch.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * @description What each of several GPUs holds and does at the recommended batch, or the largest; null for one GPU.
              * @default null
@@ -1860,11 +1866,17 @@ export interface components {
             nodes: number;
             /**
              * Strategy
-             * @description How they share the work; ``auto`` with one GPU.
+             * @description How they share the work; ``auto`` with one GPU, or if all of them share each layer.
              * @default auto
              * @enum {string}
              */
             strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
+            /**
+             * Tensor Parallel
+             * @description How many GPUs share each layer.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * Precision
              * @description Autocast precision.
@@ -2102,6 +2114,7 @@ export interface components {
              *       "gpus": 1,
              *       "nodes": 1,
              *       "strategy": "auto",
+             *       "tensor_parallel": 1,
              *       "precision": "fp32",
              *       "weights": "auto",
              *       "optimizer": "adamw",
@@ -2399,16 +2412,23 @@ export interface components {
             generation_peak_bytes: number;
             /**
              * Gpus
-             * @description How many GPUs train together. The batch size, and all memory, is then that of each; throughput is of all.
+             * @description How many GPUs train together. Memory is then that of each, and so is the batch, which those that share
+             *     layers have together; throughput is of all.
              * @default 1
              */
             gpus: number;
             /**
              * Strategy
-             * @description How they share the work; null for one GPU.
+             * @description How they share the work; null for one GPU, and if all of them share each layer.
              * @default null
              */
             strategy: string | null;
+            /**
+             * Tensor Parallel
+             * @description How many GPUs share each layer, and with it each batch.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * Computing Seconds
              * @description Seconds of a step that a GPU computes, if several train together; null otherwise, or if not timed.
@@ -2607,6 +2627,12 @@ export interface components {
              * @enum {string}
              */
             strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
+            /**
+             * Tensor Parallel
+             * @description GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * Precision
              * @description Autocast precision.
@@ -2921,6 +2947,12 @@ export interface components {
              * @default false
              */
             incomplete: boolean;
+            /**
+             * Least Change
+             * @description The changes of the option that changes least; null without options.
+             * @default null
+             */
+            least_change: string[] | null;
             /**
              * Verdict
              * @description The advice in one sentence.
@@ -3411,6 +3443,12 @@ export interface components {
              * @enum {string}
              */
             strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
+            /**
+             * Tensor Parallel
+             * @description GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * Precision
              * @description Autocast precision.
@@ -4379,6 +4417,12 @@ export interface components {
              * @enum {string}
              */
             strategy: "auto" | "ddp" | "zero1" | "zero2" | "zero3" | "fsdp" | "hsdp";
+            /**
+             * Tensor Parallel
+             * @description GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them.
+             * @default 1
+             */
+            tensor_parallel: number;
             /**
              * Precision
              * @description Autocast precision.

@@ -15,11 +15,10 @@ SOURCE = "NVIDIA/nccl#964, #986 and #2363"
 
 def communicators(recipe: Recipe) -> list[int]:
     """Returns how many ranks each communicator of a training has."""
-    if recipe.gpus == 1:
-        return []
+    groups = [recipe.tensor_parallel, recipe.data_parallel]
     if recipe.strategy == "hsdp":
-        return [recipe.gpus_per_node, recipe.nodes]
-    return [recipe.gpus]
+        groups = [recipe.tensor_parallel, recipe.data_parallel // recipe.nodes, recipe.nodes]
+    return [ranks for ranks in groups if ranks > 1]
 
 
 def nccl_bytes(recipe: Recipe) -> tuple[int, int, int]:

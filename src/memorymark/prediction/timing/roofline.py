@@ -22,7 +22,7 @@ from memorymark.prediction.timing import updates as update_time
 from memorymark.prediction.timing.reached import reached
 from memorymark.prediction.timing.work import ISSUED_ON_H200, Work, issued_flops
 from memorymark.prediction.tracing import recurrent
-from memorymark.prediction.tracing.operation import COPIES, GATHERED, MATRIX_PRODUCTS, MODEL_RETURNS, Operation
+from memorymark.prediction.tracing.operation import COPIES, GATHERED, MATRIX_PRODUCTS, MODEL_RETURNS, SENT, Operation
 from memorymark.prediction.tracing.program import Program
 
 RECURRENT = frozenset({recurrent.FORWARD, recurrent.BACKWARD})
@@ -88,8 +88,6 @@ VIEWS = frozenset({MODEL_RETURNS}) | frozenset(
     "split_with_sizes unbind alias as_strided lift_fresh _reshape_alias view_as diagonal unfold empty empty_strided "
     "empty_like new_empty".split()
 )
-# Operations that send something to other GPUs, which is another model's work.
-SENDS = "c10d."
 # The gradient of such a loss is mostly zeros, and nothing is read for those.
 WRITE_ONLY = frozenset({"nll_loss_backward", "nll_loss2d_backward"})
 # The seconds between two kernels of a stream.
@@ -112,7 +110,8 @@ STEEPNESS = 6
 def launches(operation: Operation) -> bool:
     """Tells whether an operation runs a kernel."""
     works = bool(operation.inputs or operation.outputs) and not operation.on_host
-    works = works and operation.name != GATHERED and not operation.name.startswith(SENDS)
+    # What is sent is another model's work.
+    works = works and operation.name != GATHERED and not operation.name.startswith(SENT)
     return works and operation.base_name not in VIEWS and operation.base_name not in COPIES
 
 

@@ -11,17 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-)
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from memorymark.devices.allocations import Owner, Phase
 from memorymark.devices.storages import local_part
-from memorymark.errors import CannotPredictError, MemoryMarkError
+from memorymark.errors import CannotPredictError
 from memorymark.messages import Message, as_message
 from memorymark.prediction.tracing.cuda_choices import cuda_choices
 from memorymark.prediction.tracing.cuda_recurrent import flatten_weights
@@ -33,6 +28,7 @@ from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.matching import first_queries_match
 from memorymark.prediction.tracing.operation import StepTrace
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
+from memorymark.prediction.tracing.refusals import explained
 from memorymark.prediction.tracing.repeating import Repeating
 from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.sharing import as_traced
@@ -54,10 +50,6 @@ TRACED_BATCH = 4
 # Can be split into 2, 3, 4, 6, 8 or 12 equal parts.
 EVEN_BATCH = 24
 CPU = torch.device("cpu")
-# Errors of fake tensors, and what they mean.
-ONLY_A_RUN = {
-    "its data is not allocated yet": "the model reads a tensor's values (.tolist(), .numpy()), which only a run has",
-}
 
 
 @dataclass(frozen=True)
@@ -174,7 +166,7 @@ def _run(
         if workload.step is not None or workload.loss is not None or workload.between:
             stack.enter_context(tracer.seeing_forwards())
         if spread is not None:
-            stack.enter_context(seeing_gathers(tracer))
+            stack.enter_context(seeing_gathers(tracer, spread.group))
         contexts: tuple[AbstractContextManager[Any], ...] = (*_pretences(capability), fake_mode, tracer)
         for context in contexts:
             stack.enter_context(context)
@@ -357,29 +349,8 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTra
             )
             trace.owners = {tracer.number_of(tensor): owner for owner, tensors in owned for tensor in tensors}
 
-    try:
+    with explained(step):
         step(batch_size, on_phase)
-    except MemoryMarkError:
-        raise
-    except (
-        UnsupportedFakeTensorException,
-        DataDependentOutputException,
-        DynamicOutputShapeException,
-        NotImplementedError,
-    ) as error:
-        what = str(error).partition("\n")[0] or type(error).__name__
-        raise CannotPredictError("an operation has no shape rule; measure on a GPU.", detail=what) from None
-    except RuntimeError as error:
-        for sign, reason in ONLY_A_RUN.items():
-            if sign in str(error):
-                raise CannotPredictError(f"{reason}; measure it on a GPU.") from None
-        if step.workload.own_batches:
-            raise CannotPredictError(
-                f"{step.workload.name} does not take the batches that are made for it here, or its config leaves "
-                "something open; pass a file.py:function that makes both.",
-                detail=str(error).partition("\n")[0],
-            ) from error
-        raise
     return add_in_place(trace, before)
 
 

@@ -20,6 +20,10 @@ PHASE_END = "phase end"
 """The name given to the end of a phase of the step."""
 GATHERED = "fsdp.gathered.parameters"
 """The name given to making room for parameters that are gathered from all GPUs."""
+SENT_IN_LAYERS = "layers."
+"""What the names of collectives begin with by which GPUs that share layers talk to each other."""
+SENT = (SENT_IN_LAYERS, "c10d.", "_c10d_functional.")
+"""What the names of all collectives begin with, and those of waiting for them."""
 TO_HOST, TO_DEVICE, ONTO_DEVICE = "to_host", "to_device", "onto_device"
 COPIES = frozenset({TO_HOST, TO_DEVICE, ONTO_DEVICE})
 """Copies between the device and the host."""

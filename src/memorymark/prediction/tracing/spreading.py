@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
@@ -17,24 +17,29 @@ from memorymark.errors import Proposal, UsageError
 from memorymark.messages import Message
 from memorymark.prediction.tracing.operation import GATHERED
 from memorymark.prediction.tracing.program import Program
+from memorymark.prediction.tracing.refusals import explained
 from memorymark.prediction.tracing.tracer import Tracer
 from memorymark.question.recipe import Recipe
-from memorymark.training.sharding import copied, mesh_of, shard
+from memorymark.training.sharding import Meshes, copied, shard
 from memorymark.training.step import TrainingStep
+from memorymark.training.tensor_parallel import cut_layers
 
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class SpreadOut:
-    """What torch put around a model, or into it; ``wrapper`` is called in its place."""
+    """What torch put around a model, or into it; ``wrapper`` is called in its place, ``group`` names the process group
+    of GPUs that share layers.
+    """
 
     wrapper: nn.Module | None = None
     _buckets: dict[int, Tensor] = field(default_factory=dict)
+    group: str = ""
 
     def warm_up(self, step: TrainingStep, tracer: Tracer, batch_size: int) -> None:
         """Runs a pass that is not traced: the first makes what later ones use again."""
-        with tracer.paused():
+        with tracer.paused(), explained(step):
             step.forward_and_backward(batch_size)
         trained = sum(one.numel() for one in step.model.parameters() if one.requires_grad)
         if self.wrapper is not None and sum(one.numel() for one in self._buckets.values()) < trained:
@@ -59,19 +64,24 @@ def spread_out(model: nn.Module, recipe: Recipe, fake_mode: FakeTensorMode) -> S
     """Spreads a model over the recipe's GPUs; returns ``None`` if there is one."""
     if recipe.gpus == 1:
         return None
-    if not recipe.shards_weights:
+    meshes = Meshes.of(recipe, CPU)
+    if meshes.layers is not None:
         with fake_mode:
-            return SpreadOut(*copied(model, is_fake=True))
-    mesh = mesh_of(recipe, CPU)
+            cut_layers(model, recipe, meshes.layers)
+    if meshes.data is not None:
+        # Beside cut layers FSDP makes a mesh of both kinds of groups, of real numbers.
+        with fake_mode if meshes.layers is None else nullcontext():
+            shard(model, recipe, meshes.data)
+    if recipe.cuts_weights:
+        return SpreadOut(group=meshes.layers.get_group().group_name if meshes.layers is not None else "")
     with fake_mode:
-        shard(model, recipe, mesh)
-    return SpreadOut()
+        return SpreadOut(*copied(model, is_fake=True))
 
 
 @contextmanager
-def seeing_gathers(tracer: Tracer) -> Iterator[None]:
-    """Lets the tracer know when FSDP gives memory to gathered parameters and takes it back, and nothing of what torch
-    only computes to find out shapes.
+def seeing_gathers(tracer: Tracer, layers_group: str) -> Iterator[None]:
+    """Lets the tracer know when FSDP gives memory to gathered parameters and takes it back, what is sent in the process
+    group of GPUs that share layers, and nothing of what torch only computes to find out shapes.
     """
     from torch.distributed.fsdp._fully_shard import _fsdp_param, _fsdp_param_group
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
@@ -95,6 +105,7 @@ def seeing_gathers(tracer: Tracer) -> Iterator[None]:
 
         return run
 
+    tracer.layers_group = layers_group
     with ExitStack() as stack:
 
         def put(owner: Any, name: str, value: Any) -> None:

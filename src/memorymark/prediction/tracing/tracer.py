@@ -20,6 +20,7 @@ from memorymark.devices.allocations import Phase
 from memorymark.devices.host_memory import runs_on_host
 from memorymark.devices.storages import StorageNumbers, local_part
 from memorymark.errors import CannotPredictError
+from memorymark.prediction.tracing import collectives
 from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.operation import (
     GATHERED,
@@ -37,7 +38,7 @@ from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values
 from memorymark.training import quantized_layers
 from memorymark.training.outputs import tensors_inside
 
-TRACED = ("aten", "prims", quantized_layers.NAMESPACE, "fsdp", "c10d")
+TRACED = ("aten", "prims", quantized_layers.NAMESPACE, "fsdp", *collectives.NAMESPACES)
 _ASKS_FOR_A_VALUE = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.item.default,
@@ -58,9 +59,10 @@ _TAKES_SIZES = {
 class Tracer(TorchDispatchMode):
     """Records operations into ``trace`` while one is set.
 
-    ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. A step that
-    ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass; so may an
-    ``own_loss``. ``rows`` are those of the model that run shortened.
+    ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. ``layers_group`` is
+    the name of the process group of GPUs that share layers. A step that ``is_own`` is the caller's, who may read
+    numbers such as the loss outside of a module's forward pass; so may an ``own_loss``. ``rows`` are those of the model
+    that run shortened.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Tracer(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
         self.routed = False
+        self.layers_group = ""
         self._routing: Routing = routing
         self._fake_mode = fake_mode
         self._rows = rows
@@ -187,7 +190,7 @@ class Tracer(TorchDispatchMode):
         """Runs the operation on fake tensors, and on their values if known."""
         if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
             return args[0].device  # asked for several times by each operation
-        if any(hasattr(kind, "_local_tensor") for kind in types):
+        if collectives.is_shared(types):
             return NotImplemented  # it calls this again with what this process holds
         kwargs = kwargs or {}
         if func.namespace not in TRACED:
@@ -205,7 +208,7 @@ class Tracer(TorchDispatchMode):
             on_host = runs_on_host(func, on_host=any(one.storage in self._on_host for one in facts))
             if on_host:
                 self._on_host.update(number for number, _ in made)
-            self._write(self._name(func), facts, made_facts, _arguments(args, kwargs), made, on_host=on_host)
+            self._write(self._name(func, args), facts, made_facts, _arguments(args, kwargs), made, on_host=on_host)
         return result
 
     def _value_asked_for(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
@@ -295,7 +298,9 @@ class Tracer(TorchDispatchMode):
                 indices += [torch.empty(count, dtype=torch.long, device="cpu") for _ in range(real.dim())]
         return (args[0], indices, *args[2:])
 
-    def _name(self, func: Any) -> str:
+    def _name(self, func: Any, args: tuple[Any, ...]) -> str:
+        if func.namespace in collectives.NAMESPACES:
+            return collectives.name_of(func, args, self.layers_group)
         meeting = func is torch.ops.aten.add.Tensor and self._in_backward and not torch.is_grad_enabled()
         return GRADIENTS_MEET if meeting else str(func)
 
