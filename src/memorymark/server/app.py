@@ -32,6 +32,7 @@ from memorymark.server.quick_health import QuickHealth
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
 from memorymark.server.settings import Settings
+from memorymark.server.sweep_routes import add_sweep_routes
 from memorymark.units import KIB
 from memorymark.version import __version__
 
@@ -75,6 +76,7 @@ def _create(jobs: Jobs, settings: Settings, health: HealthReport, metrics: Metri
     _add_front_page(app)
     add_fact_routes(app, health, metrics)
     add_job_routes(app, jobs, metrics, streams, longest_wait_seconds=settings.job_seconds)
+    add_sweep_routes(app, jobs.store.sweeps)
     _document_streams(app)
     return app
 

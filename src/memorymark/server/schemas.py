@@ -13,6 +13,7 @@ from memorymark.catalog.listings import GpuCatalog, ModelCatalog
 from memorymark.errors import Code, ErrorKind
 from memorymark.history import ListedJob
 from memorymark.history.job import Origin, State
+from memorymark.history.listed_sweep import ListedSweep, SweepView
 from memorymark.history.recording import RecordingFacts
 from memorymark.history.views import JobView
 from memorymark.question.options import Group, OptionType
@@ -130,6 +131,30 @@ class JobsAnswer(DescribedModel):
     """The jobs, without their results."""
     next: str | None
     """What to pass as ``before`` to get older ones; null at the end."""
+
+
+class SweepsAnswer(DescribedModel):
+    """Sweeps, the last to start first."""
+
+    kind: Literal["sweeps"]
+    """What this document is."""
+    status: Literal["success"]
+    """The call succeeded."""
+    sweeps: list[Annotated[ListedSweep, AsDocument]]
+    """The sweeps, without their cases."""
+    next: str | None
+    """What to pass as ``before`` to get earlier ones; null at the end."""
+
+
+class SweepAnswer(DescribedModel):
+    """A sweep, however far it is."""
+
+    kind: Literal["sweep_state"]
+    """What this document is."""
+    status: Literal["success"]
+    """The call succeeded."""
+    sweep: Annotated[SweepView, AsDocument]
+    """The sweep."""
 
 
 class EventView(DescribedModel):
