@@ -250,7 +250,7 @@ class Client:
         return sweeps
 
     def sweep(self, sweep_id: str, *, after: int = 0) -> dict[str, Any]:
-        """Returns a sweep with at most 1,000 of its cases; ``upto`` of the answer, as ``after``, asks for later ones."""
+        """Returns a sweep and up to 1,000 cases; its ``upto``, given as ``after``, gets what changed since."""
         sweep: dict[str, Any] = self._call("GET", f"/sweeps/{quote(sweep_id, safe='')}?after={after}", wants="sweep")
         return sweep
 

@@ -185,7 +185,7 @@ class SweepReportQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    form: Literal["html", "csv"] = Field("html", description="A page, or a row for each case.")
+    form: Literal["html", "csv", "json"] = Field("html", description="A page, a row for each case, or the document.")
 
 
 class ReportQuery(BaseModel):

@@ -19,11 +19,13 @@ from memorymark.history.views import JobView
 from memorymark.question.options import Group, OptionType
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
+from memorymark.results.grid import Grid
 from memorymark.server.document_schemas import AsDocument, schema_of
 from memorymark.suggestions import Proposal, Suggestion
 
 ModelsAnswer = schema_of(ModelCatalog, "ModelsAnswer")
 GpusAnswer = schema_of(GpuCatalog, "GpusAnswer")
+SweepReport = schema_of(Grid, "SweepReport")
 
 
 class DescribedModel(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
 
 from flask import Response
 from flask_openapi3.openapi import OpenAPI
@@ -12,14 +12,13 @@ from memorymark.history.listed_sweep import ListedSweep
 from memorymark.history.sweeps import Sweeps
 from memorymark.render.grid import grid_csv
 from memorymark.render.html import page
+from memorymark.results.grid import Grid
 from memorymark.server import bodies, schemas
 from memorymark.server.answers import success
 from memorymark.server.routes import GUARDED, SWEEPS, answers
 from memorymark.server.watched_sweeps import WatchedSweeps
 
-TYPES = {"html": "text/html; charset=utf-8", "csv": "text/csv; charset=utf-8"}
-TEXT = {"schema": {"type": "string"}}
-REPORT: dict[str, Any] = {"description": "OK", "content": {"text/html": TEXT, "text/csv": TEXT}}
+TYPES = {"html": "text/html", "csv": "text/csv", "json": "application/json"}
 
 
 def add_sweep_routes(app: OpenAPI, sweeps: Sweeps) -> None:
@@ -49,18 +48,24 @@ def add_sweep_routes(app: OpenAPI, sweeps: Sweeps) -> None:
     @app.get(
         "/sweeps/<sweep_id>/report",
         tags=[SWEEPS],
-        responses=answers(404, 503, ok=REPORT),
-        summary="The cases of a sweep that have ended, as an HTML page or as CSV",
+        responses=answers(404, 503, ok=schemas.SweepReport),
+        summary="The cases of a sweep that have ended, as a file",
         **GUARDED,
     )
     def report_sweep(path: bodies.SweepPath, query: bodies.SweepReportQuery) -> Response:
         """Sends what `memorymark sweep -o` writes; a download, so that a page never runs on this site."""
         sweep = _existing(sweeps, path.sweep_id)
         grid = watched.grid(sweep)
-        content = grid_csv(grid) if query.form == "csv" else page(grid)
+        content = _written(grid, query.form)
         named = f"memorymark-sweep-{sweep.id}.{query.form}"
         headers = {"Content-Disposition": f"attachment; filename={named}"}
-        return Response(content, content_type=TYPES[query.form], headers=headers)
+        return Response(content, content_type=f"{TYPES[query.form]}; charset=utf-8", headers=headers)
+
+
+def _written(grid: Grid, form: str) -> str:
+    if form == "json":
+        return json.dumps(grid.to_dict(), indent=2) + "\n"
+    return grid_csv(grid) if form == "csv" else page(grid)
 
 
 def _existing(sweeps: Sweeps, sweep_id: str) -> ListedSweep:

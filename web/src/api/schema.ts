@@ -300,7 +300,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The cases of a sweep that have ended, as an HTML page or as CSV
+         * The cases of a sweep that have ended, as a file
          * @description Sends what `memorymark sweep -o` writes; a download, so that a page never runs on this site.
          */
         get: operations["report_sweep_sweeps__sweep_id__report_get"];
@@ -5290,6 +5290,179 @@ export interface components {
              */
             groups: components["schemas"]["GridGroup"][] | null;
         };
+        /**
+         * SweepReport
+         * @description All cases of a sweep. Not to be confused with ``Sweep``, one training at several lengths.
+         */
+        SweepReport: {
+            /**
+             * Kind
+             * @description What this document is.
+             * @constant
+             */
+            kind: "grid";
+            /**
+             * Groups
+             * @description The cases that can be compared: those of one model with samples of one shape.
+             */
+            groups: components["schemas"]["GridGroup"][];
+            /**
+             * Answered
+             * @description How many cases have an answer; that a training does not fit is one.
+             */
+            answered: number;
+            /**
+             * Failed
+             * @description How many cases have none.
+             */
+            failed: number;
+            /**
+             * Reused
+             * @description How many answers the history had already.
+             */
+            reused: number;
+            /**
+             * Cases
+             * @description The cases in the order of the sweep.
+             */
+            cases: components["schemas"]["GridCase"][];
+            /**
+             * Seconds
+             * @description How long this run of the sweep took.
+             */
+            seconds: number;
+        };
+        /**
+         * GridCase
+         * @description One case of a sweep, and its answer or why it has none.
+         */
+        GridCase: {
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples.
+             */
+            usd_per_million_samples: number | null;
+            /**
+             * Usd Per Million Samples Interval
+             * @description The interval of that cost.
+             */
+            usd_per_million_samples_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Number
+             * @description Its place in the sweep, from 1.
+             */
+            number: number;
+            /**
+             * Options
+             * @description The options that were given for it.
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Model Name
+             * @description The model's name.
+             */
+            model_name: string;
+            /**
+             * Recipe
+             * @description How it is trained, in words.
+             */
+            recipe: string;
+            /**
+             * Sample
+             * @description The shape of one sample in words; empty if unknown.
+             */
+            sample: string;
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog; null if it is not in it, or unknown.
+             */
+            gpu: string | null;
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
+            gpu_name: string;
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted.
+             */
+            source: ("measured" | "predicted") | null;
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains; null if none does, or it is unknown.
+             */
+            max_batch_size: number | null;
+            /**
+             * Max Batch Interval
+             * @description The interval of a predicted maximum; null if it was measured.
+             */
+            max_batch_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Batch Size
+             * @description The batch worth using; the largest if none keeps the margin.
+             */
+            batch_size: number | null;
+            /**
+             * Keeps Margin
+             * @description Whether that batch keeps the margin.
+             */
+            keeps_margin: boolean | null;
+            /**
+             * Samples Per Second
+             * @description Throughput at that batch.
+             */
+            samples_per_second: number | null;
+            /**
+             * Samples Per Second Interval
+             * @description Its interval; null if it was measured.
+             */
+            samples_per_second_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at that batch in tokens; null if the samples are not text.
+             */
+            tokens_per_second: number | null;
+            /**
+             * Step Seconds
+             * @description Seconds of a step at that batch.
+             */
+            step_seconds: number | null;
+            /** @description The price of an hour. */
+            price: components["schemas"]["Price"] | null;
+            /** @description The run that the options describe, at that batch; null if they describe none. */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
+             * Job
+             * @description The id of its job in the history, which has the whole answer; null if it has none.
+             */
+            job: string | null;
+            /**
+             * Is New
+             * @description Whether this run of the sweep worked it out; else the history had it.
+             */
+            is_new: boolean;
+            /**
+             * Error
+             * @description Why there is no answer, in a sentence; null if there is one.
+             */
+            error: string | null;
+            /**
+             * Error Code
+             * @description The code of that error, such as ``does_not_fit``.
+             */
+            error_code: string | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -6422,8 +6595,8 @@ export interface operations {
     report_sweep_sweeps__sweep_id__report_get: {
         parameters: {
             query?: {
-                /** @description A page, or a row for each case. */
-                form?: "html" | "csv";
+                /** @description A page, a row for each case, or the document. */
+                form?: "html" | "csv" | "json";
             };
             header?: never;
             path: {
@@ -6440,6 +6613,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/json": components["schemas"]["SweepReport"];
                     "text/html": string;
                     "text/csv": string;
                 };

@@ -1,0 +1,130 @@
+import { memo, useState } from "react";
+import type { SweepCase } from "../api/types";
+import { count, perSecond, shortGpuName } from "../shared/format";
+import { rateOf, rateUnit } from "../shared/rate";
+import { link } from "../shared/route";
+import { capitalized } from "../shared/text";
+import { Badge } from "../ui/Badge";
+import { BarCell } from "../ui/BarCell";
+import { Button } from "../ui/Button";
+import { ScrollTable } from "../ui/ScrollTable";
+import { costWords, type Mark } from "./cases";
+
+/** More rows would make the page slow; who looks for one of many narrows them. */
+const MOST_ROWS = 200;
+const NUMBERS = 4;
+
+interface CaseTableProps {
+  cases: readonly SweepCase[];
+  marks: ReadonlyMap<number, readonly Mark[]>;
+}
+
+export function CaseTable({ cases, marks }: CaseTableProps) {
+  const [isWhole, setWhole] = useState(false);
+  const rows = isWhole ? cases : cases.slice(0, MOST_ROWS);
+  const timed = cases.filter((one) => rateOf(one) !== null);
+  const isMixed = new Set(timed.map((one) => rateUnit([one]))).size > 1;
+  const fastest = Math.max(0, ...timed.map((one) => rateOf(one) ?? 0));
+  const hasRuns = cases.some((one) => one.whole_run);
+  return (
+    <>
+      <ScrollTable label="Cases">
+        <table className="w-full min-w-[40rem] text-sm">
+          <caption className="sr-only">Cases of this sweep</caption>
+          <thead>
+            <tr className="text-left text-xs text-soft [&>th]:px-2 [&>th]:pb-2 [&>th]:font-medium">
+              <th scope="col">Case</th>
+              <th scope="col" className="w-[24%]">
+                {isMixed ? "Tokens or samples" : capitalized(rateUnit(timed))} per second
+              </th>
+              <th scope="col" className="text-right">
+                {hasRuns ? "Whole run" : "$ per million samples"}
+              </th>
+              <th scope="col" className="text-right">
+                Use
+              </th>
+              <th scope="col" className="text-right">
+                Maximum
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((one) => (
+              <CaseRow key={one.number} one={one} marks={marks.get(one.number) ?? NONE} fastest={fastest} />
+            ))}
+          </tbody>
+        </table>
+      </ScrollTable>
+      {rows.length < cases.length && (
+        <Button onClick={() => setWhole(true)} className="mt-3 w-full">
+          Show all {count(cases.length)} cases
+        </Button>
+      )}
+    </>
+  );
+}
+
+const NONE: readonly Mark[] = [];
+
+interface CaseRowProps {
+  one: SweepCase;
+  marks: readonly Mark[];
+  fastest: number;
+}
+
+const CaseRow = memo(function CaseRow({ one, marks, fastest }: CaseRowProps) {
+  return (
+    <tr className="border-t border-line [&>td]:px-2 [&>td]:py-2">
+      <th scope="row" className="min-w-48 px-2 py-2 text-left font-normal">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          <CaseName one={one} />
+          {marks.map((mark) => (
+            <Badge key={mark} tone={mark === "on the front" ? "info" : "good"}>
+              {mark}
+            </Badge>
+          ))}
+        </span>
+        <span className="mt-0.5 block text-xs text-faint">{[one.sample, one.recipe].filter(Boolean).join(" · ")}</span>
+      </th>
+      {one.state === "done" ? (
+        <>
+          <td>
+            <BarCell value={rateOf(one)} most={fastest} words={perSecond} color="bg-sky" nothing="not timed" />
+          </td>
+          <td className="text-right whitespace-nowrap">{costWords(one) || <span className="text-faint">no price</span>}</td>
+          <td className="text-right font-semibold text-accent">
+            {one.keeps_margin ? count(one.batch_size ?? 0) : "none"}
+          </td>
+          <td className="text-right">{count(one.max_batch_size ?? 0)}</td>
+        </>
+      ) : (
+        <td colSpan={NUMBERS}>
+          <WhyNoNumbers one={one} />
+        </td>
+      )}
+    </tr>
+  );
+});
+
+function CaseName({ one }: { one: SweepCase }) {
+  const name = `${one.model_name} on ${shortGpuName(one.gpu_name)}`;
+  if (one.job === null) return <span className="font-medium">{name}</span>;
+  return (
+    <a href={link.job(one.job)} className="font-medium underline decoration-edge underline-offset-4 hover:decoration-accent">
+      {name}
+    </a>
+  );
+}
+
+function WhyNoNumbers({ one }: { one: SweepCase }) {
+  if (one.state === "waiting") return <span className="text-faint">Waiting</span>;
+  const why = capitalized(one.error ?? "");
+  if (one.state === "failed") {
+    return (
+      <span className="text-bad-ink">
+        <span className="font-semibold">Failed.</span> {why}
+      </span>
+    );
+  }
+  return <span className="text-warn">{why || "Does not fit"}</span>;
+}
