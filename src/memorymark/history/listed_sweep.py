@@ -35,6 +35,8 @@ class SweepAxis(Record):
     """Its label in a form."""
     values: tuple[AxisValue, ...]
     """Its values in the order of the sweep."""
+    in_words: bool
+    """Whether the model, the GPU, the sample or the recipe of a case says its value."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,14 @@ from memorymark.devices.machine import describe_machine
 from memorymark.errors import HistoryError
 from memorymark.history import Store, new_job
 from memorymark.history.listed_sweep import SIGN_SECONDS, AxisValue, SweepAxis, SweepCase
-from memorymark.question.flat import OPTIONS
+from memorymark.question.flat import OPTIONS, names_of
+from memorymark.question.recipe import Recipe
 from memorymark.results.grid import GridCase
 from memorymark.sweep.cases import Case
 
 ID_DIGITS = 12
+# The options that the words of a case tell.
+IN_WORDS = {"model", "gpu", "device", "seq_len", "image_size", "audio_seconds", *names_of(Recipe)}
 
 
 class KeptSweep:
@@ -79,7 +82,7 @@ def _identity(case: Case) -> list[Any]:
 def axes_of(cases: Sequence[GridCase]) -> tuple[SweepAxis, ...]:
     """Returns the options in which cases differ, in the order that they were given in."""
     names = dict.fromkeys(name for one in cases for name in one.options)
-    axes = (SweepAxis(name, OPTIONS[name].title, _values(name, cases)) for name in names)
+    axes = (SweepAxis(name, OPTIONS[name].title, _values(name, cases), name in IN_WORDS) for name in names)
     return tuple(axis for axis in axes if len(axis.values) > 1)
 
 
@@ -98,7 +101,7 @@ def _label(name: str, value: Any, case: GridCase) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     named = {"model": case.model_name, "gpu": case.gpu_name}
-    return named.get(name) or OPTIONS[name].labels.get(str(value), str(value))
+    return named.get(name) or str(value)
 
 
 def waiting(case: Case) -> GridCase:

@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 const PAGE_SIZE = 50;
 /** How often to ask for a sweep that runs, and for one that may be started again. */
 const RUNNING_MS = 1_500;
-const RESTING_MS = 10_000;
+const RESTING_MS = 5_000;
 
 export function useHealth() {
   return useQuery({

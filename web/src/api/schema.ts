@@ -4999,6 +4999,11 @@ export interface components {
              * @description Its values in the order of the sweep.
              */
             values: components["schemas"]["AxisValue"][];
+            /**
+             * In Words
+             * @description Whether the model, the GPU, the sample or the recipe of a case says its value.
+             */
+            in_words: boolean;
         };
         /**
          * SweepAnswer

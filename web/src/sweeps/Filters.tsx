@@ -26,7 +26,7 @@ export function Filters({ axes, view, onChange }: FiltersProps) {
     onChange({ ...view, chosen: value === ANY ? others : { ...others, [name]: value.slice(KEY.length) } });
   };
   return (
-    <div className="grid grid-cols-1 items-end gap-4 sm:grid-cols-2 lg:grid-cols-4 print:hidden">
+    <div className="grid grid-cols-2 items-end gap-4 lg:grid-cols-4 print:hidden">
       {axes.map((axis) => (
         <SelectField
           key={axis.name}
@@ -45,10 +45,10 @@ export function Filters({ axes, view, onChange }: FiltersProps) {
         onChange={(search) => onChange({ ...view, search })}
         placeholder="A model, a GPU, an error"
       />
-      <div className="sm:col-span-2 lg:col-span-2">
+      <div className="col-span-2">
         <SegmentField label="Sort by" value={view.order} choices={ORDERS} onChange={(order) => onChange({ ...view, order })} />
       </div>
-      <div className="flex min-h-11 items-center">
+      <div className="col-span-2 flex min-h-11 items-center lg:col-span-1">
         <div className="grow">
           <SwitchField
             label="Only what fits"

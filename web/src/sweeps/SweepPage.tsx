@@ -54,7 +54,7 @@ function SweepView({ sweep, asked }: { sweep: GridSweep; asked: string }) {
         <p role="status" className="mt-4 mb-3 text-sm text-soft">
           {isNarrowed(view) ? `${count(shown.length)} of ${count(cases.length)} cases` : `${count(cases.length)} cases`}
         </p>
-        {shown.length > 0 ? <CaseTable cases={shown} marks={marks} /> : <p className="py-8 text-center">Nothing matches</p>}
+        {shown.length > 0 ? <CaseTable cases={shown} axes={sweep.axes} marks={marks} /> : <p className="py-8 text-center">Nothing matches</p>}
         <p className="mt-4 text-sm text-soft">
           Fastest and cheapest are named only where the uncertainty of no other case of the same model and samples
           reaches that far. {SYNTHETIC}

@@ -19,7 +19,7 @@ export function SweepsPage() {
     <div className="space-y-6">
       <div>
         <h1 className="text-3xl font-semibold tracking-tight">Sweeps</h1>
-        <p className="mt-1 text-soft">Many models, recipes and GPUs at once, asked with `memorymark sweep`.</p>
+        <p className="mt-1 text-soft">Many models, recipes and GPUs at once, asked with <code className="font-mono">memorymark sweep</code>.</p>
       </div>
       {query.isError && <ErrorBox problem={callProblem(query.error)} onDismiss={() => void query.refetch()} />}
       {query.isPending && !query.isError && <div className="skeleton h-96" />}

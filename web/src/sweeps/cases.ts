@@ -1,6 +1,6 @@
 // Which cases of a sweep to show, in which order, and what is said of each.
 import type { GridSweep, SweepAxis, SweepCase, SweepGroup } from "../api/types";
-import { dollars, hours } from "../shared/format";
+import { dollars, hours, shortGpuName } from "../shared/format";
 import { rateOf } from "../shared/rate";
 
 export const ORDERS = ["given", "speed", "cost", "batch"] as const;
@@ -72,25 +72,41 @@ export function costWords(one: SweepCase): string {
   return [...(one.whole_run ? [hours(one.whole_run.hours)] : []), ...price].join(", ");
 }
 
-export type Mark = "fastest" | "cheapest" | "on the front";
+export type Mark = "fastest" | "cheapest" | "may be fastest" | "may be cheapest" | "on the front";
+/** Of more that may be the best, none is marked. */
+const MOST_CANDIDATES = 3;
 
 /** What each case is the best at among those of the same model and samples. */
 export function marksOf(groups: readonly SweepGroup[]): Map<number, Mark[]> {
   const marks = new Map<number, Mark[]>();
-  const add = (number: number | null, mark: Mark) => {
-    if (number !== null) marks.set(number, [...(marks.get(number) ?? []), mark]);
+  const add = (numbers: readonly number[], mark: Mark) => {
+    for (const number of numbers) marks.set(number, [...(marks.get(number) ?? []), mark]);
+  };
+  const addBest = (best: readonly number[], certain: Mark, perhaps: Mark) => {
+    if (best.length <= MOST_CANDIDATES) add(best, best.length === 1 ? certain : perhaps);
   };
   for (const group of groups) {
-    add(group.fastest, "fastest");
-    add(group.cheapest, "cheapest");
-    for (const number of group.front) add(number, "on the front");
+    addBest(group.fastest_candidates, "fastest", "may be fastest");
+    addBest(group.cheapest_candidates, "cheapest", "may be cheapest");
+    add(group.front, "on the front");
   }
   return marks;
 }
 
+/** The sample and the recipe of a case, and what varies besides: `128 tokens`, `bf16, AdamW`, `Margin 0.1`. */
+export function detailsOf(one: SweepCase, axes: readonly SweepAxis[]): string[] {
+  const others = axes.filter((axis) => !axis.in_words);
+  const values = others.flatMap((axis) => {
+    const key = valueKey(one.options[axis.name] ?? null);
+    const found = axis.values.find(({ value }) => valueKey(value) === key);
+    return found ? [`${axis.title} ${found.label}`] : [];
+  });
+  return [one.sample, one.recipe, ...values].filter(Boolean);
+}
+
 /** `GPU: A10, L4 · Precision: bf16, fp32`. */
 export function axesWords(axes: readonly SweepAxis[]): string {
-  return axes.map((axis) => `${axis.title}: ${axis.values.map(({ label }) => label).join(", ")}`).join(" · ");
+  return axes.map((axis) => `${axis.title}: ${axis.values.map(({ label }) => shortGpuName(label)).join(", ")}`).join(" · ");
 }
 
 /** The name of a sweep: that of its file. */
