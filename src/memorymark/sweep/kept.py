@@ -20,6 +20,7 @@ from memorymark.results.grid import GridCase
 from memorymark.sweep.cases import Case
 
 ID_DIGITS = 12
+FIRST = ("model", "gpu")
 # The options that the words of a case tell.
 IN_WORDS = {"model", "gpu", "device", "seq_len", "image_size", "audio_seconds", *names_of(Recipe)}
 
@@ -80,8 +81,8 @@ def _identity(case: Case) -> list[Any]:
 
 
 def axes_of(cases: Sequence[GridCase]) -> tuple[SweepAxis, ...]:
-    """Returns the options in which cases differ, in the order that they were given in."""
-    names = dict.fromkeys(name for one in cases for name in one.options)
+    """Returns the options in which cases differ: model and GPU first, then as they were given."""
+    names = sorted(dict.fromkeys(name for one in cases for name in one.options), key=lambda name: name not in FIRST)
     axes = (SweepAxis(name, OPTIONS[name].title, _values(name, cases), name in IN_WORDS) for name in names)
     return tuple(axis for axis in axes if len(axis.values) > 1)
 
