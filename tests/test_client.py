@@ -17,13 +17,15 @@ from memorymark import client as client_module
 from memorymark.catalog import all_gpus, all_models
 from memorymark.cli.main import main
 from memorymark.client import Client
-from memorymark.errors import QueueFullError, ServerError, StoppedError
+from memorymark.errors import QueueFullError, ServerError, StoppedError, UsageError
 from memorymark.events import StageStarted, TrialFinished
 from memorymark.history import Store, default_url
+from memorymark.history.listed_sweep import SweepCase
 from memorymark.question.question import Question
 from memorymark.render.terminal import print_analysis
 from memorymark.suggestions import Proposal
 from support.calls import TOKEN
+from support.grids import case
 from support.service import serving
 
 REQUEST = mm.Request(model="bert", small=True, seq_len=16, target=mm.Target(gpu="a10"))
@@ -123,6 +125,24 @@ def test_a_job_is_submitted_looked_at_and_listed(client):
     assert earlier.id in [one.id for one in client.jobs(before=job.id)]
     assert list(client.events(job.id, after=len(events) - 1)) == events[-1:]
     assert list(client.events(job.id, after=len(events))) == []
+
+
+def test_sweeps_are_listed_and_followed(short_line):
+    cases = [SweepCase(case=case(number, 10.0), is_answered=number == 1) for number in (1, 2)]
+    for sweep_id in ("a" * 12, "b" * 12):
+        short_line.store.sweeps.begin(sweep_id, "sweep.yaml", (), cases)
+    with served_again(short_line) as url:
+        client = Client(url)
+        latest = client.sweeps(limit=1)
+        earlier = client.sweeps(before="b" * 12)
+        sweep = client.sweep("a" * 12)
+        rest = client.sweep("a" * 12, after=sweep["upto"])
+        with pytest.raises(UsageError, match="there is no sweep with this id"):
+            client.sweep("c" * 12)
+
+    assert [one["id"] for one in latest + earlier] == ["b" * 12, "a" * 12]
+    assert [one["state"] for one in sweep["cases"]] == ["done", "waiting"]
+    assert rest["cases"] == []
 
 
 def test_a_job_that_is_cancelled_has_no_answer(short_line):

@@ -242,6 +242,18 @@ class Client:
         """Stops a queued or running job."""
         return _job(self._call("DELETE", f"/jobs/{quote(job_id, safe='')}", wants="job"))
 
+    def sweeps(self, *, limit: int = 50, before: str | None = None) -> list[dict[str, Any]]:
+        """Lists sweeps without their cases, the last to start first; ``before`` is the id of the last one listed."""
+        asked = {"limit": limit, "before": before}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        sweeps: list[dict[str, Any]] = self._call("GET", f"/sweeps?{query}", wants="sweeps")
+        return sweeps
+
+    def sweep(self, sweep_id: str, *, after: int = 0) -> dict[str, Any]:
+        """Returns a sweep and up to 1,000 cases; its ``upto``, given as ``after``, gets what changed since."""
+        sweep: dict[str, Any] = self._call("GET", f"/sweeps/{quote(sweep_id, safe='')}?after={after}", wants="sweep")
+        return sweep
+
     def events(self, job_id: str, after: int = 0) -> Iterator[dict[str, Any]]:
         """Yields the events of a job as they happen, until its last; reconnects when the stream breaks."""
         tries = 0

@@ -21,6 +21,7 @@ UsageCode = Literal[
     "unknown_option",  # a keyword, flag or field that does not exist
     "unknown_choice",  # not one of the values that the option can have
     "unknown_job",
+    "unknown_sweep",
     "missing",  # a required option was not given
     "wrong_type",
     "out_of_range",

@@ -213,7 +213,7 @@ def test_a_result_is_exported(open_page, client, tmp_path, button, kind):
         assert str(job.document["result"]["max_batch_size"]) in text
 
 
-@pytest.mark.parametrize("route", ["/", "/history", "/compare", "/gpus"])
+@pytest.mark.parametrize("route", ["/", "/history", "/sweeps", "/compare", "/gpus"])
 def test_every_page_fits_a_phone_and_is_accessible(open_page, route):
     page = open_page(route, PHONE)
     page.wait_for_load_state("networkidle")

@@ -14,6 +14,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance, response
 
 from memorymark.catalog import all_gpus, all_models
 from memorymark.history import JobEvent, new_job
+from memorymark.history.listed_sweep import AxisValue, SweepAxis, SweepCase
 from memorymark.question.question import Question
 from memorymark.question.request import Request
 from memorymark.results.comparison import Comparison
@@ -24,6 +25,8 @@ from memorymark.server.settings import Settings
 from support.advices import advice, option
 from support.aged import aged
 from support.calls import TOKEN, sent_events
+from support.grids import case as swept_case
+from support.grids import unanswered
 from support.recorded_analyses import recorded
 
 # Schemathesis says that it takes gzip, but does not unpack what a WSGI app answers.
@@ -34,7 +37,14 @@ TOO_BUSY = (503, 504)
 NOT_CHECKED = [not_a_server_error, positive_data_acceptance]
 DONE, COMPARED, ADVISED, FAILED = "d0ed0ed0ed0e", "c0c0c0c0c0c0", "adadadadadad", "fa11edfa11ed"
 OLD, OLD_ADVICE = "01d01d01d01d", "01dad01dad01"
+SWEPT = "5ee95ee95ee9"
 ADVICE = advice(option(("bf16",), 500.0, measured=330.0), measured=110.0, refused=(Refused(("lora",), "no."),))
+AXES = (SweepAxis("gpu", "GPU", (AxisValue("a10", "NVIDIA A10"), AxisValue(None, "not set")), True),)
+SWEPT_CASES = [
+    SweepCase(case=swept_case(1, 100.0, 1.0, off=0.1), is_answered=True),
+    SweepCase(case=unanswered(2, "does_not_fit", "it does not fit."), is_answered=True),
+    SweepCase(case=swept_case(3), is_answered=False),
+]
 CASES = {
     "GET /": 50,
     "GET /health": 50,
@@ -50,6 +60,9 @@ CASES = {
     "DELETE /jobs/{job_id}": 200,
     "GET /jobs/{job_id}/report": 50,
     "GET /jobs/{job_id}/events": 200,
+    "GET /sweeps": 100,
+    "GET /sweeps/{sweep_id}": 100,
+    "GET /sweeps/{sweep_id}/report": 50,
 }
 
 
@@ -66,6 +79,7 @@ def app(idle_jobs):
         kind = {name: facts.pop(name, False) for name in ("all_gpus", "advise")}
         question = Question(request=Request(model="bert"), **kind)
         jobs.store.add(replace(new_job(question, "http"), id=job_id, **facts), happened)
+    jobs.store.sweeps.begin(SWEPT, "sweep.yaml", AXES, SWEPT_CASES)
     return create_app(jobs, Settings(token=TOKEN, job_seconds=0.1, stream_seconds=0.02, heartbeat_seconds=0.02))
 
 
@@ -118,6 +132,8 @@ def fuzz(app, operation, mode, examples):
     )
     @given(case=generated, job_id=known_ids, body=st.none() | sensible_body(), accept=accepts)
     def check(case, job_id, body, accept):
+        if job_id and "{sweep_id}" in path:
+            case.path_parameters = {"sweep_id": SWEPT}
         if job_id and "{job_id}" in path:
             case.path_parameters = {"job_id": job_id}
         if path.endswith("/events"):
@@ -159,6 +175,9 @@ def test_what_the_document_allows_gets_an_answer_that_it_describes(app, operatio
         "GET /jobs/{job_id}/report": {200, 404},
         "GET /jobs/{job_id}/events": {200, 204, 404},
         "GET /jobs": {200, 400},
+        "GET /sweeps": {200, 400},
+        "GET /sweeps/{sweep_id}": {200, 404},
+        "GET /sweeps/{sweep_id}/report": {200, 404},
     }.get(operation, {200})
     # An answer that is there already, and a line that fills only if enough of the questions make sense.
     possible = {"POST /jobs": {200}, "POST /analyze": {429}, "POST /advise": {403, 429}}.get(operation, set())

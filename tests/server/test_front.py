@@ -384,8 +384,16 @@ def test_known_answers_do_not_wait_for_searches_and_reports(served, idle_jobs, m
     searching = stuck(monkeypatch, jobs.store, "jobs")
     page, rendering = job_routes.page, threading.Event()
     monkeypatch.setattr(job_routes, "page", lambda result: rendering.wait(60) and page(result))
+    reading = stuck(monkeypatch, jobs.store.sweeps, "find")
+    slow = (
+        "/jobs?search=bert",
+        "/jobs?%73earch=a+b",
+        f"/jobs/{job.id}/report",
+        f"/jobs/{job.id}/%72eport",
+        "/sweeps/a",
+    )
     with served(jobs) as call, ExitStack() as connections:
-        for path in ("/jobs?search=bert", "/jobs?%73earch=a+b", f"/jobs/{job.id}/report", f"/jobs/{job.id}/%72eport"):
+        for path in (*slow, *slow[-1:]):
             connections.enter_context(sent(call.port, get(path)))
 
         assert call.post("/analyze", question).status == 200
@@ -393,6 +401,7 @@ def test_known_answers_do_not_wait_for_searches_and_reports(served, idle_jobs, m
 
         searching.set()
         rendering.set()
+        reading.set()
         assert call.get("/jobs?search=bert").status == 200
 
 

@@ -99,7 +99,11 @@ def test_limits_that_are_none_are_refused(settings):
 def operations(client):
     for path, methods in client.get("/openapi/openapi.json").json["paths"].items():
         for method, operation in methods.items():
-            yield method.upper(), path.format(job_id="000000000000"), bool(operation.get("security"))
+            yield (
+                method.upper(),
+                path.format(job_id="000000000000", sweep_id="000000000000"),
+                bool(operation.get("security")),
+            )
 
 
 def test_without_the_token_nothing_is_told_but_that_one_is_needed(client_of):

@@ -1,10 +1,10 @@
-"""Histories as earlier releases left them: the very statements that Alembic ran for them, written down once."""
+"""Histories as earlier releases left them: the very statements that were run for them, written down once."""
 
 import json
 
 from sqlalchemy import create_engine, text
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 STATEMENTS = {
     "0001": """
         CREATE TABLE alembic_version (
@@ -38,6 +38,9 @@ STATEMENTS = {
     """,
     "0004": """
         ALTER TABLE jobs ADD COLUMN suggestions JSON;
+    """,
+    "0005": """
+        ALTER TABLE jobs ADD COLUMN problem JSON;
     """,
 }
 WORDS = {

@@ -156,6 +156,12 @@ const STATES = {
     const list = [await idOf("bert"), await idOf("bf16"), await idOf("gpt2")];
     await page.goto(`${address}/#/compare?ids=${list.join(",")}`);
   },
+  // Run `memorymark sweep` with the service's history before: the service itself runs none.
+  sweeps: async (page) => page.goto(`${address}/#/sweeps`),
+  sweep: async (page) => {
+    const { sweeps } = await get("/sweeps");
+    await page.goto(`${address}/#/sweep/${sweeps[0]?.id}?sort=cost`);
+  },
   "compare-empty": async (page) => page.goto(`${address}/#/compare`),
   error: async (page) => {
     await refuse(page);

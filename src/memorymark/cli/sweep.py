@@ -153,7 +153,8 @@ def _run(
     try:
         cases = cases_of(file, of_flags(given), measure=measure, has_gpu=engine.measures_by_default)
         with closing(Store(default_url())) as store:
-            sweeping = Sweeping(cases, engine, store, fresh=fresh, on_progress=show)
+            source = file.name if file is not None else ""
+            sweeping = Sweeping(cases, engine, store, source=source, fresh=fresh, on_progress=show)
             try:
                 return sweeping.run()
             except KeyboardInterrupt:

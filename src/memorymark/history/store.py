@@ -16,6 +16,7 @@ from memorymark.history.configs import bring_back, hashes_in, put_away
 from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.listed import ListedJob
+from memorymark.history.sweeps import Sweeps
 from memorymark.history.tables import configs, events, jobs, storable, storable_text
 from memorymark.history.text_search import has_words
 from memorymark.results.old_documents import with_kind
@@ -66,6 +67,7 @@ class Store:
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
         self._database = Database(url, must_exist=must_exist)
+        self.sweeps = Sweeps(self._database)
 
     def close(self) -> None:
         """Closes the connections."""

@@ -80,6 +80,37 @@ configs = Table(
     Column("config", JSON, nullable=False),
 )
 
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("source", Text, nullable=False),
+    Column("axes", JSON, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("reused", Integer, nullable=False),
+    # The number of the last change to a case.
+    Column("change", BigInteger, nullable=False),
+    Column("started_at", Float, nullable=False),
+    # When its process last gave a sign of life, and when it stopped or finished.
+    Column("alive_at", Float, nullable=False),
+    Column("stopped_at", Float),
+    Column("finished_at", Float),
+)
+
+sweep_cases = Table(
+    "sweep_cases",
+    metadata,
+    Column("sweep_id", String(32), ForeignKey("sweeps.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("change", BigInteger, nullable=False),
+    Column("answered", Boolean, nullable=False),
+    Column("document", JSON, nullable=False),
+    Index("sweep_cases_by_change", "sweep_id", "change"),
+)
+
 
 LONGEST_TEXT = 2000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from memorymark.catalog import Price
-from memorymark.documents import LEFT_OUT, Document, in_document
+from memorymark.documents import LEFT_OUT, Document, Record, in_document
 from memorymark.results.analysis import Analysis
 from memorymark.results.cost import WholeRun, usd_per_million_samples, whole_run
 from memorymark.results.trial import Source
@@ -17,7 +17,7 @@ SMALL = " (small stand-in)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridCase(Document):
+class GridCase(Record):
     """One case of a sweep, and its answer or why it has none."""
 
     number: int
@@ -233,6 +233,12 @@ class Grid(Document):
     def reused(self) -> int:
         """How many answers the history had already."""
         return sum(not one.is_new for one in self.cases)
+
+
+def seconds_left(*, total: int, done: int, reused: int, seconds: float) -> float | None:
+    """Returns what the rest of a sweep takes at the pace of the cases it worked out; ``None`` before there is one."""
+    new = done - reused
+    return seconds / new * (total - done) if new else None
 
 
 def front_of(timed: Iterable[GridCase]) -> list[int]:

@@ -32,6 +32,7 @@ from memorymark.server.quick_health import QuickHealth
 from memorymark.server.routes import FACTS, answers
 from memorymark.server.security import protect
 from memorymark.server.settings import Settings
+from memorymark.server.sweep_routes import add_sweep_routes
 from memorymark.units import KIB
 from memorymark.version import __version__
 
@@ -75,7 +76,8 @@ def _create(jobs: Jobs, settings: Settings, health: HealthReport, metrics: Metri
     _add_front_page(app)
     add_fact_routes(app, health, metrics)
     add_job_routes(app, jobs, metrics, streams, longest_wait_seconds=settings.job_seconds)
-    _document_streams(app)
+    add_sweep_routes(app, jobs.store.sweeps)
+    _document_texts(app)
     return app
 
 
@@ -111,10 +113,12 @@ def _record_calls(app: OpenAPI, metrics: Metrics) -> None:
         return response
 
 
-def _document_streams(app: OpenAPI) -> None:
-    """Adds the event stream to the OpenAPI document, which a model cannot describe."""
-    answer = app.api_doc["paths"]["/jobs/{job_id}/events"]["get"]["responses"]["200"]
-    answer["content"][STREAM] = {"schema": {"type": "string"}}
+def _document_texts(app: OpenAPI) -> None:
+    """Adds the event stream and other texts to the OpenAPI document, which a model cannot describe."""
+    texts = {"/jobs/{job_id}/events": (STREAM,), "/sweeps/{sweep_id}/report": ("text/html", "text/csv")}
+    for path, types in texts.items():
+        answer = app.api_doc["paths"][path]["get"]["responses"]["200"]
+        answer["content"] |= {each: {"schema": {"type": "string"}} for each in types}
 
 
 def _require_sense(app: OpenAPI) -> None:

@@ -155,6 +155,40 @@ class JobsQuery(ServiceModel):
     before: str | None = Field(None, pattern="^[0-9a-f]{12}$", description="Only jobs older than the one with this id.")
 
 
+class SweepPath(ServiceModel):
+    """A sweep by its id."""
+
+    sweep_id: str = Field(description="The id that GET /sweeps lists.")
+
+
+class SweepsQuery(ServiceModel):
+    """Which sweeps to list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = Field(50, ge=1, le=500, description="The most sweeps to list.")
+    before: str | None = Field(
+        None, pattern="^[0-9a-f]{12}$", description="Only sweeps that started before the one with this id."
+    )
+
+
+class SweepQuery(ServiceModel):
+    """Which cases of a sweep to send."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: int = Field(0, ge=0, le=NO_LIMIT, description="Only cases that changed after this change.")
+    limit: int = Field(1000, ge=1, le=5000, description="The most cases to send.")
+
+
+class SweepReportQuery(ServiceModel):
+    """In which form to report a sweep."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    form: Literal["html", "csv", "json"] = Field("html", description="A page, a row for each case, or the document.")
+
+
 class ReportQuery(ServiceModel):
     """What to report."""
 

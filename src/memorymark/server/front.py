@@ -144,10 +144,10 @@ class Front:
 
 
 def _takes_long(scope: Scope) -> bool:
-    """Whether a call searches the jobs or renders a report."""
+    """Whether a call searches the jobs, reads a sweep or renders a report."""
     path = scope["path"]
-    is_report = path.startswith("/jobs/") and path.endswith("/report")
-    return scope["method"] != "POST" and (is_report or (path == "/jobs" and bool(scope["query_string"])))
+    is_large = path.startswith("/sweeps/") or (path.startswith("/jobs/") and path.endswith("/report"))
+    return scope["method"] != "POST" and (is_large or (path == "/jobs" and bool(scope["query_string"])))
 
 
 class _Bodies:

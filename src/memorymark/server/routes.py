@@ -9,7 +9,7 @@ from flask_openapi3.types import ResponseDict
 
 from memorymark.server import schemas
 
-FACTS, WORK, JOBS = Tag(name="facts"), Tag(name="work"), Tag(name="jobs")
+FACTS, WORK, JOBS, SWEEPS = (Tag(name=name) for name in ("facts", "work", "jobs", "sweeps"))
 # Marks a call that requires a token.
 GUARDED: dict[str, Any] = {"security": [{"token": []}]}
 

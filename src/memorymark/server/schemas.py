@@ -13,17 +13,20 @@ from memorymark.catalog.listings import GpuCatalog, ModelCatalog
 from memorymark.errors import Code, ErrorKind
 from memorymark.history import ListedJob
 from memorymark.history.job import Origin, State
+from memorymark.history.listed_sweep import ListedSweep, SweepView
 from memorymark.history.recording import RecordingFacts
 from memorymark.history.views import JobView
 from memorymark.question.options import Group, OptionType
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
+from memorymark.results.grid import Grid
 from memorymark.server.document_schemas import AsDocument, schema_of
 from memorymark.server.model import ServiceModel
 from memorymark.suggestions import Proposal, Suggestion
 
 ModelsAnswer = schema_of(ModelCatalog, "ModelsAnswer")
 GpusAnswer = schema_of(GpuCatalog, "GpusAnswer")
+SweepReport = schema_of(Grid, "SweepReport")
 
 
 class DescribedModel(ServiceModel):
@@ -131,6 +134,30 @@ class JobsAnswer(DescribedModel):
     """The jobs, without their results."""
     next: str | None
     """What to pass as ``before`` to get older ones; null at the end."""
+
+
+class SweepsAnswer(DescribedModel):
+    """Sweeps, the last to start first."""
+
+    kind: Literal["sweeps"]
+    """What this document is."""
+    status: Literal["success"]
+    """The call succeeded."""
+    sweeps: list[Annotated[ListedSweep, AsDocument]]
+    """The sweeps, without their cases."""
+    next: str | None
+    """What to pass as ``before`` to get earlier ones; null at the end."""
+
+
+class SweepAnswer(DescribedModel):
+    """A sweep, however far it is."""
+
+    kind: Literal["sweep_state"]
+    """What this document is."""
+    status: Literal["success"]
+    """The call succeeded."""
+    sweep: Annotated[SweepView, AsDocument]
+    """The sweep."""
 
 
 class EventView(DescribedModel):

@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorymark.catalog import find_gpu
 from memorymark.errors import MemoryMarkError, WorkerLostError
 from memorymark.history import Job, JobEvent, Store, new_job
 from memorymark.history.failures import error_of, kept
-from memorymark.question.question import Question
 from memorymark.results.analysis import Analysis
-from memorymark.results.grid import Grid, GridCase, answer_of
+from memorymark.results.grid import Grid, GridCase, answer_of, seconds_left
 from memorymark.sweep.cases import Case
 from memorymark.sweep.engines import Engine
+from memorymark.sweep.kept import KeptSweep, asked
 from memorymark.sweep.work import MOST_TOGETHER, Lost, Outcome, together
 
 # How often a case is begun before it counts as what kills its worker.
@@ -39,8 +38,7 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """What the rest will take at the pace so far; ``None`` before there is one."""
-        new = self.done - self.reused
-        return self.seconds / new * (self.total - self.done) if new else None
+        return seconds_left(total=self.total, done=self.done, reused=self.reused, seconds=self.seconds)
 
 
 OnProgress = Callable[[Progress], None]
@@ -59,12 +57,14 @@ class Sweeping:
         engine: Engine,
         store: Store,
         *,
+        source: str = "",
         fresh: bool = False,
         on_progress: OnProgress = no_progress,
         together_at_most: int = MOST_TOGETHER,
     ) -> None:
         self._cases = {case.number: case for case in cases}
         self._engine, self._store, self._fresh = engine, store, fresh
+        self._kept = KeptSweep(cases, store, source)
         self._on_progress, self._most = on_progress, together_at_most
         self._found: dict[int, GridCase] = {}
         self._unwritten: dict[int, tuple[Job, list[JobEvent]]] = {}
@@ -77,6 +77,7 @@ class Sweeping:
         try:
             self._engine.require(list(self._cases.values()))
             missing = [case for case in self._cases.values() if self._fresh or not self._is_known(case)]
+            self._kept.begin(self._found)
             self._report(None)
             for work in together(missing, self._most):
                 self._engine.submit(work)
@@ -84,7 +85,9 @@ class Sweeping:
                 for happened in self._engine.next(LOOK_SECONDS):
                     self._ended(happened) if isinstance(happened, Outcome) else self._lost(happened)
                 self._write()
+                self._kept.give_sign()
         finally:
+            self._kept.end()
             self._engine.close()
         return self.grid
 
@@ -157,9 +160,11 @@ class Sweeping:
         if not new:
             return
         self._store.add_all(new.values())
-        for number, (job, _) in new.items():
-            self._found[number] = _told(self._cases[number], job, is_new=True)
-            self._report(self._found[number])
+        told = [_told(self._cases[number], job, is_new=True) for number, (job, _) in new.items()]
+        self._kept.ended(told, [*self._found.values(), *told])
+        for one in told:
+            self._found[one.number] = one
+            self._report(one)
 
     def _report(self, latest: GridCase | None) -> None:
         found = self._found.values()
@@ -208,21 +213,7 @@ def _told(case: Case, job: Job, *, is_new: bool) -> GridCase:
     error = error_of(job)
     return GridCase(
         **about,
-        **_asked(case),
+        **asked(case),
         error=error.said_in("command_line") if error is not None else "",
         error_code=error.code if error is not None else None,
     )
-
-
-def _asked(case: Case) -> dict[str, Any]:
-    """Returns what is known of a case without an answer."""
-    question: Question = case.question
-    gpu = case.place.gpu or question.request.target.gpu
-    job = new_job(question, "cli")
-    return {
-        "model_name": question.request.entry.name,
-        "recipe": question.request.recipe.describe(),
-        "sample": job.sample_words or "",
-        "gpu": gpu,
-        "gpu_name": find_gpu(gpu).name if gpu else question.request.target.device,
-    }

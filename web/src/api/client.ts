@@ -68,6 +68,21 @@ export const api = {
     answered<Content<"/jobs/{job_id}/events">>(
       service.GET("/jobs/{job_id}/events", { params: { ...of(id), query: { after } }, signal }),
     ),
+  sweeps: (query: { before?: string; limit: number }, { signal }: Abortable = {}) =>
+    answered<Content<"/sweeps">>(service.GET("/sweeps", { params: { query }, signal })),
+  /** The cases that changed after a change. */
+  sweep: async (id: string, after: number, { signal }: Abortable = {}) => {
+    const params = { path: { sweep_id: id }, query: { after } };
+    return (await answered<Content<"/sweeps/{sweep_id}">>(service.GET("/sweeps/{sweep_id}", { params, signal }))).sweep;
+  },
+  sweepReport: (id: string, form: "html" | "csv" | "json") =>
+    answered<string>(
+      service.GET("/sweeps/{sweep_id}/report", {
+        params: { path: { sweep_id: id }, query: { form } },
+        headers: { Accept: "*/*" },
+        parseAs: "text",
+      }),
+    ),
   /** A result, or a part of one, as a page that stands by itself. */
   report: (id: string, part?: string) =>
     answered<string>(

@@ -9,10 +9,14 @@ import {
 } from "@tanstack/react-query";
 import { api, type JobsFilter } from "./client";
 import { UnreachableError } from "./errors";
-import { isFinished } from "./types";
+import { merged } from "./sweep-state";
+import { isFinished, type GridSweep } from "./types";
 
 const MINUTE = 60_000;
 const PAGE_SIZE = 50;
+/** How often to ask for a sweep that runs, and for one that may be started again. */
+const RUNNING_MS = 1_500;
+const RESTING_MS = 5_000;
 
 export function useHealth() {
   return useQuery({
@@ -68,6 +72,37 @@ export function useJobs(filter: Pick<JobsFilter, "model" | "state" | "search">) 
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
     placeholderData: keepPreviousData,
+  });
+}
+
+export function useSweeps() {
+  return useInfiniteQuery({
+    queryKey: ["sweeps"],
+    queryFn: ({ pageParam, signal }) => api.sweeps({ before: pageParam, limit: PAGE_SIZE }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
+    refetchInterval: ({ state }) => {
+      const isRunning = state.data?.pages.some(({ sweeps }) => sweeps.some((sweep) => sweep.state === "running"));
+      return isRunning ? RUNNING_MS : RESTING_MS;
+    },
+  });
+}
+
+/** A sweep, kept up to date: each call asks only for the cases that have changed since the one before. */
+export function useSweep(id: string) {
+  const client = useQueryClient();
+  const queryKey = ["sweep", id];
+  return useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => {
+      let known = client.getQueryData<GridSweep>(queryKey);
+      do {
+        known = merged(known, await api.sweep(id, known?.upto ?? 0, { signal }));
+      } while (known.more);
+      return known;
+    },
+    refetchInterval: ({ state }) => (state.data?.state === "running" ? RUNNING_MS : RESTING_MS),
+    structuralSharing: false,
   });
 }
 

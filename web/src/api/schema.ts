@@ -252,6 +252,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sweeps
+         * @description Lists sweeps without their cases, the last to start first.
+         */
+        get: operations["list_sweeps_sweeps_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sweeps/{sweep_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sweep, while it runs and after
+         * @description Returns a sweep and its cases; a watcher asks again for those that have changed since.
+         */
+        get: operations["show_sweep_sweeps__sweep_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sweeps/{sweep_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The cases of a sweep that have ended, as a file
+         * @description Sends what `memorymark sweep -o` writes; a download, so that a page never runs on this site.
+         */
+        get: operations["report_sweep_sweeps__sweep_id__report_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -313,7 +373,7 @@ export interface components {
              * @description The same for programs.
              * @enum {string}
              */
-            code: "failed" | "usage" | "not_allowed" | "too_large_for_worker" | "does_not_fit" | "launch_limit" | "worker" | "worker_lost" | "cannot_predict" | "history" | "unwritable" | "queue_full" | "stopped" | "server" | "internal" | "unknown_model" | "unknown_gpu" | "unknown_option" | "unknown_choice" | "unknown_job" | "missing" | "wrong_type" | "out_of_range" | "malformed" | "conflict" | "not_applicable" | "no_device" | "not_installed" | "not_readable" | "not_writable" | "bad_config" | "bad_workload" | "unauthorized" | "not_found" | "cancelled" | "interrupted" | "time_limit";
+            code: "failed" | "usage" | "not_allowed" | "too_large_for_worker" | "does_not_fit" | "launch_limit" | "worker" | "worker_lost" | "cannot_predict" | "history" | "unwritable" | "queue_full" | "stopped" | "server" | "internal" | "unknown_model" | "unknown_gpu" | "unknown_option" | "unknown_choice" | "unknown_job" | "unknown_sweep" | "missing" | "wrong_type" | "out_of_range" | "malformed" | "conflict" | "not_applicable" | "no_device" | "not_installed" | "not_readable" | "not_writable" | "bad_config" | "bad_workload" | "unauthorized" | "not_found" | "cancelled" | "interrupted" | "time_limit";
             /**
              * Field
              * @description The field of the body at fault; null if none is.
@@ -4852,6 +4912,606 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * SweepsAnswer
+         * @description Sweeps, the last to start first.
+         */
+        SweepsAnswer: {
+            /**
+             * Kind
+             * @description What this document is.
+             * @constant
+             */
+            kind: "sweeps";
+            /**
+             * Status
+             * @description The call succeeded.
+             * @constant
+             */
+            status: "success";
+            /**
+             * Sweeps
+             * @description The sweeps, without their cases.
+             */
+            sweeps: components["schemas"]["ListedSweep"][];
+            /**
+             * Next
+             * @description What to pass as ``before`` to get earlier ones; null at the end.
+             */
+            next: string | null;
+        };
+        /**
+         * AxisValue
+         * @description One value of what varies in a sweep.
+         */
+        AxisValue: {
+            /**
+             * Value
+             * @description The value as it was given; null where it was not.
+             */
+            value: unknown;
+            /**
+             * Label
+             * @description Its name for people.
+             */
+            label: string;
+        };
+        /**
+         * ListedSweep
+         * @description A sweep as lists show it; times are in ISO 8601, UTC.
+         */
+        ListedSweep: {
+            /**
+             * State
+             * @description How it stands; ``stopped`` half a minute after its process was killed, too. The same command resumes it.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * Seconds Left
+             * @description How long the rest takes at the pace so far; null if it does not run, or there is no pace yet.
+             */
+            seconds_left: number | null;
+            /**
+             * Started At
+             * @description When its latest run started.
+             */
+            started_at: string;
+            /**
+             * Finished At
+             * @description When all cases had ended; null until then.
+             */
+            finished_at: string | null;
+            /**
+             * Id
+             * @description 12 hexadecimal digits, the same for the same cases: a sweep that is run again stays the same sweep.
+             */
+            id: string;
+            /**
+             * Source
+             * @description The name of its file; empty if it was asked for with flags.
+             */
+            source: string;
+            /**
+             * Axes
+             * @description The options that vary.
+             */
+            axes: components["schemas"]["SweepAxis"][];
+            /**
+             * Total
+             * @description How many cases it has.
+             */
+            total: number;
+            /**
+             * Done
+             * @description How many have ended, with an answer or without.
+             */
+            done: number;
+            /**
+             * Failed
+             * @description How many ended without an answer; that a training does not fit is one.
+             */
+            failed: number;
+            /**
+             * Reused
+             * @description How many answers this run found in the history.
+             */
+            reused: number;
+            /**
+             * Change
+             * @description The number of the last change to a case.
+             */
+            change: number;
+        };
+        /**
+         * SweepAxis
+         * @description An option that varies in a sweep.
+         */
+        SweepAxis: {
+            /**
+             * Name
+             * @description The option, which the ``options`` of a case have.
+             */
+            name: string;
+            /**
+             * Title
+             * @description Its label in a form.
+             */
+            title: string;
+            /**
+             * Values
+             * @description Its values in the order of the sweep.
+             */
+            values: components["schemas"]["AxisValue"][];
+            /**
+             * In Words
+             * @description Whether the model, the GPU, the sample or the recipe of a case says its value.
+             */
+            in_words: boolean;
+        };
+        /**
+         * SweepAnswer
+         * @description A sweep, however far it is.
+         */
+        SweepAnswer: {
+            /**
+             * Kind
+             * @description What this document is.
+             * @constant
+             */
+            kind: "sweep_state";
+            /**
+             * Status
+             * @description The call succeeded.
+             * @constant
+             */
+            status: "success";
+            /** @description The sweep. */
+            sweep: components["schemas"]["SweepView"];
+        };
+        /**
+         * GridGroup
+         * @description The cases of one model with samples of one shape, whose speeds and costs can be compared.
+         */
+        GridGroup: {
+            /**
+             * Case Numbers
+             * @description The numbers of its cases.
+             */
+            case_numbers: number[];
+            /**
+             * Fastest
+             * @description The number of the fastest case; null if several are within the uncertainty.
+             */
+            fastest: number | null;
+            /**
+             * Cheapest
+             * @description The number of the cheapest case per sample; null if several are within the uncertainty.
+             */
+            cheapest: number | null;
+            /**
+             * Fastest Candidates
+             * @description The numbers of the cases that may be the fastest, in order of speed.
+             */
+            fastest_candidates: number[];
+            /**
+             * Cheapest Candidates
+             * @description The numbers of the cases that may be the cheapest, in order of cost.
+             */
+            cheapest_candidates: number[];
+            /**
+             * Front
+             * @description The numbers of the cases that none is both faster and cheaper than, the fastest first.
+             */
+            front: number[];
+            /**
+             * Model Name
+             * @description The model.
+             */
+            model_name: string;
+            /**
+             * Sample
+             * @description The shape of one sample.
+             */
+            sample: string;
+        };
+        /**
+         * SweepCase
+         * @description A case of a sweep that may still run.
+         */
+        SweepCase: {
+            /**
+             * State
+             * @description How far it is; one that waits has no numbers yet.
+             * @enum {string}
+             */
+            state: "waiting" | "done" | "does_not_fit" | "failed";
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples.
+             */
+            usd_per_million_samples: number | null;
+            /**
+             * Usd Per Million Samples Interval
+             * @description The interval of that cost.
+             */
+            usd_per_million_samples_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Number
+             * @description Its place in the sweep, from 1.
+             */
+            number: number;
+            /**
+             * Options
+             * @description The options that were given for it.
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Model Name
+             * @description The model's name.
+             */
+            model_name: string;
+            /**
+             * Recipe
+             * @description How it is trained, in words.
+             */
+            recipe: string;
+            /**
+             * Sample
+             * @description The shape of one sample in words; empty if unknown.
+             */
+            sample: string;
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog; null if it is not in it, or unknown.
+             */
+            gpu: string | null;
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
+            gpu_name: string;
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted.
+             */
+            source: ("measured" | "predicted") | null;
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains; null if none does, or it is unknown.
+             */
+            max_batch_size: number | null;
+            /**
+             * Max Batch Interval
+             * @description The interval of a predicted maximum; null if it was measured.
+             */
+            max_batch_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Batch Size
+             * @description The batch worth using; the largest if none keeps the margin.
+             */
+            batch_size: number | null;
+            /**
+             * Keeps Margin
+             * @description Whether that batch keeps the margin.
+             */
+            keeps_margin: boolean | null;
+            /**
+             * Samples Per Second
+             * @description Throughput at that batch.
+             */
+            samples_per_second: number | null;
+            /**
+             * Samples Per Second Interval
+             * @description Its interval; null if it was measured.
+             */
+            samples_per_second_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at that batch in tokens; null if the samples are not text.
+             */
+            tokens_per_second: number | null;
+            /**
+             * Step Seconds
+             * @description Seconds of a step at that batch.
+             */
+            step_seconds: number | null;
+            /** @description The price of an hour. */
+            price: components["schemas"]["Price"] | null;
+            /** @description The run that the options describe, at that batch; null if they describe none. */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
+             * Job
+             * @description The id of its job in the history, which has the whole answer; null if it has none.
+             */
+            job: string | null;
+            /**
+             * Is New
+             * @description Whether this run of the sweep worked it out; else the history had it.
+             */
+            is_new: boolean;
+            /**
+             * Error
+             * @description Why there is no answer, in a sentence; null if there is one.
+             */
+            error: string | null;
+            /**
+             * Error Code
+             * @description The code of that error, such as ``does_not_fit``.
+             */
+            error_code: string | null;
+        };
+        /**
+         * SweepView
+         * @description A sweep with its cases.
+         */
+        SweepView: {
+            /**
+             * State
+             * @description How it stands; ``stopped`` half a minute after its process was killed, too. The same command resumes it.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * Seconds Left
+             * @description How long the rest takes at the pace so far; null if it does not run, or there is no pace yet.
+             */
+            seconds_left: number | null;
+            /**
+             * Started At
+             * @description When its latest run started.
+             */
+            started_at: string;
+            /**
+             * Finished At
+             * @description When all cases had ended; null until then.
+             */
+            finished_at: string | null;
+            /**
+             * Id
+             * @description 12 hexadecimal digits, the same for the same cases: a sweep that is run again stays the same sweep.
+             */
+            id: string;
+            /**
+             * Source
+             * @description The name of its file; empty if it was asked for with flags.
+             */
+            source: string;
+            /**
+             * Axes
+             * @description The options that vary.
+             */
+            axes: components["schemas"]["SweepAxis"][];
+            /**
+             * Total
+             * @description How many cases it has.
+             */
+            total: number;
+            /**
+             * Done
+             * @description How many have ended, with an answer or without.
+             */
+            done: number;
+            /**
+             * Failed
+             * @description How many ended without an answer; that a training does not fit is one.
+             */
+            failed: number;
+            /**
+             * Reused
+             * @description How many answers this run found in the history.
+             */
+            reused: number;
+            /**
+             * Change
+             * @description The number of the last change to a case.
+             */
+            change: number;
+            /**
+             * Cases
+             * @description Those that changed after the change that was asked for, the latest last.
+             */
+            cases: components["schemas"]["SweepCase"][];
+            /**
+             * Upto
+             * @description What to pass as ``after`` to hear only of what changes from now on.
+             */
+            upto: number;
+            /**
+             * More
+             * @description Whether more cases have changed than were asked for; ask again right away.
+             */
+            more: boolean;
+            /**
+             * Groups
+             * @description What can be compared so far, and what is best; null if nothing has changed, or there is more to ask for.
+             */
+            groups: components["schemas"]["GridGroup"][] | null;
+        };
+        /**
+         * SweepReport
+         * @description All cases of a sweep. Not to be confused with ``Sweep``, one training at several lengths.
+         */
+        SweepReport: {
+            /**
+             * Kind
+             * @description What this document is.
+             * @constant
+             */
+            kind: "grid";
+            /**
+             * Groups
+             * @description The cases that can be compared: those of one model with samples of one shape.
+             */
+            groups: components["schemas"]["GridGroup"][];
+            /**
+             * Answered
+             * @description How many cases have an answer; that a training does not fit is one.
+             */
+            answered: number;
+            /**
+             * Failed
+             * @description How many cases have none.
+             */
+            failed: number;
+            /**
+             * Reused
+             * @description How many answers the history had already.
+             */
+            reused: number;
+            /**
+             * Cases
+             * @description The cases in the order of the sweep.
+             */
+            cases: components["schemas"]["GridCase"][];
+            /**
+             * Seconds
+             * @description How long this run of the sweep took.
+             */
+            seconds: number;
+        };
+        /**
+         * GridCase
+         * @description One case of a sweep, and its answer or why it has none.
+         */
+        GridCase: {
+            /**
+             * Usd Per Million Samples
+             * @description Dollars for a million samples.
+             */
+            usd_per_million_samples: number | null;
+            /**
+             * Usd Per Million Samples Interval
+             * @description The interval of that cost.
+             */
+            usd_per_million_samples_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Number
+             * @description Its place in the sweep, from 1.
+             */
+            number: number;
+            /**
+             * Options
+             * @description The options that were given for it.
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Model Name
+             * @description The model's name.
+             */
+            model_name: string;
+            /**
+             * Recipe
+             * @description How it is trained, in words.
+             */
+            recipe: string;
+            /**
+             * Sample
+             * @description The shape of one sample in words; empty if unknown.
+             */
+            sample: string;
+            /**
+             * Gpu
+             * @description The GPU's id in the catalog; null if it is not in it, or unknown.
+             */
+            gpu: string | null;
+            /**
+             * Gpu Name
+             * @description The device's name.
+             */
+            gpu_name: string;
+            /**
+             * Source
+             * @description Whether the numbers were measured or predicted.
+             */
+            source: ("measured" | "predicted") | null;
+            /**
+             * Max Batch Size
+             * @description The largest batch that trains; null if none does, or it is unknown.
+             */
+            max_batch_size: number | null;
+            /**
+             * Max Batch Interval
+             * @description The interval of a predicted maximum; null if it was measured.
+             */
+            max_batch_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Batch Size
+             * @description The batch worth using; the largest if none keeps the margin.
+             */
+            batch_size: number | null;
+            /**
+             * Keeps Margin
+             * @description Whether that batch keeps the margin.
+             */
+            keeps_margin: boolean | null;
+            /**
+             * Samples Per Second
+             * @description Throughput at that batch.
+             */
+            samples_per_second: number | null;
+            /**
+             * Samples Per Second Interval
+             * @description Its interval; null if it was measured.
+             */
+            samples_per_second_interval: [
+                number,
+                number
+            ] | null;
+            /**
+             * Tokens Per Second
+             * @description Throughput at that batch in tokens; null if the samples are not text.
+             */
+            tokens_per_second: number | null;
+            /**
+             * Step Seconds
+             * @description Seconds of a step at that batch.
+             */
+            step_seconds: number | null;
+            /** @description The price of an hour. */
+            price: components["schemas"]["Price"] | null;
+            /** @description The run that the options describe, at that batch; null if they describe none. */
+            whole_run: components["schemas"]["WholeRun"] | null;
+            /**
+             * Job
+             * @description The id of its job in the history, which has the whole answer; null if it has none.
+             */
+            job: string | null;
+            /**
+             * Is New
+             * @description Whether this run of the sweep worked it out; else the history had it.
+             */
+            is_new: boolean;
+            /**
+             * Error
+             * @description Why there is no answer, in a sentence; null if there is one.
+             */
+            error: string | null;
+            /**
+             * Error Code
+             * @description The code of that error, such as ``does_not_fit``.
+             */
+            error_code: string | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -5829,6 +6489,213 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_sweeps_sweeps_get: {
+        parameters: {
+            query?: {
+                /** @description The most sweeps to list. */
+                limit?: number;
+                /** @description Only sweeps that started before the one with this id. */
+                before?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepsAnswer"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    show_sweep_sweeps__sweep_id__get: {
+        parameters: {
+            query?: {
+                /** @description Only cases that changed after this change. */
+                after?: number;
+                /** @description The most cases to send. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id that GET /sweeps lists. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepAnswer"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    report_sweep_sweeps__sweep_id__report_get: {
+        parameters: {
+            query?: {
+                /** @description A page, a row for each case, or the document. */
+                form?: "html" | "csv" | "json";
+            };
+            header?: never;
+            path: {
+                /** @description The id that GET /sweeps lists. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepReport"];
+                    "text/html": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -16,6 +16,8 @@ import { useHash, useRoute } from "../shared/use-route";
 const ComparePage = lazy(() => import("../compare/ComparePage").then((module) => ({ default: module.ComparePage })));
 const HistoryPage = lazy(() => import("../history/HistoryPage").then((module) => ({ default: module.HistoryPage })));
 const JobPage = lazy(() => import("../job/JobPage").then((module) => ({ default: module.JobPage })));
+const SweepsPage = lazy(() => import("../sweeps/SweepsPage").then((module) => ({ default: module.SweepsPage })));
+const SweepPage = lazy(() => import("../sweeps/SweepPage").then((module) => ({ default: module.SweepPage })));
 
 export function App() {
   const route = useRoute();
@@ -60,6 +62,10 @@ function Page({ route }: { route: Route }) {
       return <GpusPage />;
     case "history":
       return <HistoryPage />;
+    case "sweeps":
+      return <SweepsPage />;
+    case "sweep":
+      return <SweepPage key={route.id} id={route.id} view={route.view} />;
     case "compare":
       return <ComparePage ids={route.ids} />;
     case "job":

@@ -6,6 +6,7 @@ const PAGES = [
   { page: "analyze", name: "Analyze", address: link.analyze() },
   { page: "gpus", name: "All GPUs", address: link.gpus() },
   { page: "compare", name: "Compare", address: link.compare() },
+  { page: "sweeps", name: "Sweeps", address: link.sweeps() },
   { page: "history", name: "History", address: link.history() },
 ] as const;
 

@@ -10,6 +10,7 @@ const LoadedThroughputChart = lazy(async () => {
   await new Promise((resolve) => setTimeout(resolve, AFTER_THE_FIRST_MS));
   return { default: module.ThroughputChart };
 });
+const LoadedContestChart = lazy(() => import("./ContestChart").then((module) => ({ default: module.ContestChart })));
 
 /** `room` is the space that the chart will take, with the legend above it and the table below. */
 function Loading({ room, children }: { room: string; children: ReactNode }) {
@@ -28,6 +29,14 @@ export function ThroughputChart(props: ComponentProps<typeof LoadedThroughputCha
   return (
     <Loading room="h-[23rem] sm:h-[22.5rem]">
       <LoadedThroughputChart {...props} />
+    </Loading>
+  );
+}
+
+export function ContestChart(props: ComponentProps<typeof LoadedContestChart>) {
+  return (
+    <Loading room="h-[23rem] sm:h-[22.5rem]">
+      <LoadedContestChart {...props} />
     </Loading>
   );
 }

@@ -2,6 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { api } from "../api/client";
 import type { Answer, Job } from "../api/types";
 import { callProblem } from "../shared/problems";
+import { save } from "../shared/save";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ErrorBox } from "../ui/ErrorBox";
@@ -37,20 +38,11 @@ export function ExportButtons({ job, result, csv, part = null }: ExportButtonsPr
   );
 }
 
-function ExportButton({ label, onClick }: { label: string; onClick: () => void }) {
+export function ExportButton({ label, onClick }: { label: string; onClick: () => void }) {
   return (
     <Button onClick={onClick}>
       <DownloadIcon className="size-4" />
       <span className="sr-only">Export as</span> {label}
     </Button>
   );
-}
-
-function save(name: string, type: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
-  const anchor = document.createElement("a");
-  anchor.href = address;
-  anchor.download = name;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

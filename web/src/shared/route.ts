@@ -4,6 +4,8 @@ export type Route =
   | { page: "analyze" }
   | { page: "gpus" }
   | { page: "history" }
+  | { page: "sweeps" }
+  | { page: "sweep"; id: string; view: string }
   | { page: "compare"; ids: string[] }
   | { page: "job"; id: string; part: string | null }
   | { page: "unknown" };
@@ -13,7 +15,8 @@ export function parseRoute(hash: string): Route {
   const params = new URLSearchParams(query);
   const [page = "", id = ""] = path.split("/");
   if (page === "") return { page: "analyze" };
-  if (page === "gpus" || page === "history") return { page };
+  if (page === "gpus" || page === "history" || page === "sweeps") return { page };
+  if (page === "sweep" && id) return { page, id, view: query };
   if (page === "compare") return { page, ids: [...new Set((params.get("ids") ?? "").split(",").filter(Boolean))] };
   if (page === "job" && id) return { page, id, part: params.get("part") };
   return { page: "unknown" };
@@ -30,6 +33,9 @@ export const link = {
   analyze: (question = "") => `#/${question && `?${question}`}`,
   gpus: (question = "") => `#/gpus${question && `?${question}`}`,
   history: () => "#/history",
+  sweeps: () => "#/sweeps",
+  /** `view` says which cases are shown, and in which order. */
+  sweep: (id: string, view = "") => `#/sweep/${id}${view && `?${view}`}`,
   compare: (ids: readonly string[] = []) => (ids.length > 0 ? `#/compare?ids=${ids.join(",")}` : "#/compare"),
   /** `part` is one GPU, or one length, of a result that has several. */
   job: (id: string, part?: string | number) => `#/job/${id}${part === undefined ? "" : `?part=${part}`}`,

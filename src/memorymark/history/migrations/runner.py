@@ -13,6 +13,7 @@ from memorymark.history.migrations import (
     m0003_lists_and_configs,
     m0004_what_fits_instead,
     m0005_errors_as_documents,
+    m0006_sweeps,
 )
 
 MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
@@ -21,6 +22,7 @@ MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
     "0003": m0003_lists_and_configs.upgrade,
     "0004": m0004_what_fits_instead.upgrade,
     "0005": m0005_errors_as_documents.upgrade,
+    "0006": m0006_sweeps.upgrade,
 }
 # Where Alembic, which earlier versions used, recorded the last migration; their histories still work.
 _version = sa.Table(

@@ -1,0 +1,1 @@
+function e({capped:e},t){return e?t.peak_reserved_bytes:t.device_bytes}export{e as t};
