@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import asdict, replace
 from functools import cached_property
 
@@ -18,14 +17,13 @@ from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.memory.step_trace import trace_of
 from memorymark.prediction.timing.communication import Sharing, links_of, messages_of
 from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import step_seconds
 from memorymark.prediction.timing.step_time import StepTimes
 from memorymark.prediction.tracing.fake_step import TracedStep
-from memorymark.prediction.tracing.operation import MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth, Program
-from memorymark.prediction.tracing.spreading import parts_of
 from memorymark.question.recipe import Recipe
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
@@ -314,47 +312,17 @@ class PredictedProbe:
         scratch = self._scratch(growth, batch_size)
         return NOTHING if scratch.optional else scratch
 
-    def _trace(self, batch_size: int) -> Trace:
+    def _trace(self, batch_size: int, *, labelled: bool = False) -> Trace:
         """Returns the trace of a later step at this size, as a recording would show it."""
-        program = self._step.later.unrolled(batch_size)
-        kept = program.returned if self._recipe.keep_outputs else frozenset()
-        outputs: dict[Hashable, int] = {
-            ("output", number): size
-            for growth in program.operations
-            for number, size in growth.made_at(batch_size)
-            if number in kept and not growth.operation.on_host
-        }
-        trace = Trace(before=dict(outputs), parts=parts_of(program) if self._recipe.gpus > 1 else {})
-        for lasting in (self._step.weights, self._step.optimizer_state):
-            trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
-        carried = self._carried_bytes(batch_size)
-        trace.before |= carried.items()
-        if generated := self._held_by_generation(batch_size):
-            trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
-            trace.marks.append(("generation", len(trace.events)))
-            trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
-        alive = dict(carried)
-        for index, growth in enumerate(program.operations, 1):
-            for number in growth.operation.freed:
-                if number in alive and number not in kept:
-                    trace.events.append((number, -alive.pop(number)))
-            if growth.operation.name == MODEL_RETURNS:
-                trace.events += [(key, -size) for key, size in outputs.items()]
-                returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
-                outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
-            for number, size in () if growth.operation.on_host else growth.made_at(batch_size):
-                alive[number] = size
-                trace.events.append((number, size))
-            if peak := self._scratch(growth, batch_size).peak_bytes:
-                trace.events += [("scratch", peak), ("scratch", -peak)]
-            trace.marks += [(phase, len(trace.events)) for phase, end in program.marks if end == index]
-        return trace
-
-    def _carried_bytes(self, batch_size: int) -> dict[int, int]:
-        """Returns what the step before left that this one frees."""
-        later = self._step.later
-        made = (one for growth in later.operations for one in growth.made_at(batch_size))
-        return {later.carried[number]: size for number, size in made if number in later.carried}
+        return trace_of(
+            self._step,
+            batch_size,
+            keep_outputs=self._recipe.keep_outputs,
+            generated=self._held_by_generation(batch_size),
+            spread=self._recipe.gpus > 1,
+            scratch=self._scratch,
+            labelled=labelled,
+        )
 
     @cached_property
     def _sharing(self) -> Sharing:

@@ -30,6 +30,7 @@ from memorymark.prediction.tracing.operation import (
     StepTrace,
     TensorFacts,
 )
+from memorymark.prediction.tracing.places import Places
 from memorymark.prediction.tracing.routing import Routing, assumed, chosen
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
 from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values, known, origin_of, run_on_values
@@ -59,7 +60,8 @@ class Tracer(TorchDispatchMode):
 
     ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. A step that
     ``is_own`` is the caller's, who may read numbers such as the loss outside of a module's forward pass; so may an
-    ``own_loss``. ``rows`` are those of the model that run shortened.
+    ``own_loss``. ``rows`` are those of the model that run shortened. ``places`` says in which module operations run,
+    once it is set.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Tracer(TorchDispatchMode):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
+        self.places: Places | None = None
         self.routed = False
         self._routing: Routing = routing
         self._fake_mode = fake_mode
@@ -299,9 +302,10 @@ class Tracer(TorchDispatchMode):
 
     def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any, *, on_host: bool = False) -> None:
         assert self.trace is not None  # noqa: S101 - checked by the caller
-        eager = torch.is_grad_enabled()
+        eager, freed, stream = torch.is_grad_enabled(), tuple(self._freed), self._streams.now()
+        module = self.places.now() if self.places is not None else ""
         self.trace.operations.append(
-            Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host, self._streams.now())
+            Operation(name, inputs, outputs, arguments, freed, made, eager, on_host, stream, module)
         )
         self.trace.blocks.append(self._rows.block_now() if self._rows is not None else None)
         self._freed.clear()
