@@ -13,6 +13,7 @@ from memorymark.question.request import Request
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
+from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
@@ -107,6 +108,18 @@ def measure(
     given: dict[str, Any] = {**options, "batch_size": batch_size}
     run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
     return engine.measure(make_request(model, given), batch_size, workload=_own(model), **run)[1]
+
+
+def explain(
+    model: str | Request | Workload, batch_size: int = DEFAULT_CURRENT, **options: Unpack[TrialOptions]
+) -> Explanation:
+    """Says where the memory of a step goes: through the step, and module by module at its peak.
+
+    It runs on the GPU here, and is predicted for the one that ``gpu`` names, or if there is none here.
+    """
+    given: dict[str, Any] = {**options, "batch_size": batch_size}
+    run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
+    return engine.explain(make_request(model, given), batch_size, workload=_own(model), **run)
 
 
 def analyze_all_gpus(model: str | Request | Workload, **options: Unpack[AnalysisOptions]) -> Comparison:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from memorymark.catalog import GpuEntry
 from memorymark.largest_batch import Guide
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 
@@ -39,6 +40,9 @@ class OpenProbe(Probe, Protocol):
 
     def __exit__(self, *exc_info: object) -> None:
         """Leaves the device as it was."""
+
+    def explain(self, batch_size: int) -> Anatomy:
+        """Returns the full trial, and where its memory goes."""
 
     def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on; a probe that measures refuses."""

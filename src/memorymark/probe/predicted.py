@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import PHASES_OF_STEP, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Trace, alive_after, events_until_peak, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
@@ -24,7 +24,9 @@ from memorymark.prediction.timing.roofline import step_seconds
 from memorymark.prediction.timing.step_time import StepTimes
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.program import Growth, Program
+from memorymark.probe.explaining import anatomy_of
 from memorymark.question.recipe import Recipe
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
 from memorymark.results.uncertainty import (
@@ -172,6 +174,15 @@ class PredictedProbe:
             trial = replace(trial, computing_seconds=computing, communicating_seconds=shared.talking)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
+    def explain(self, batch_size: int) -> Anatomy:
+        """Returns the trial, and where its memory goes; if it does not fit, where that of the step would go."""
+        trial, trace = self.measure(batch_size), self._trace(batch_size, labelled=True)
+        if not trial.fits:
+            held = sum(alive_after(trace, events_until_peak(trace)).values())
+            trial = replace(trial, peak_allocated_bytes=max(self._needed(batch_size), held))
+            trial = replace(trial, breakdown=peak_breakdown(trace, self._step.owners, trial.peak_allocated_bytes))
+        return anatomy_of(trial, trace, self._step.owners, self._step.modules, self.info.vocabulary)
+
     def _with_worst_routing(
         self, intervals: dict[str, Interval], batch_size: int, capacity_bytes: int
     ) -> dict[str, Interval]:
@@ -297,16 +308,20 @@ class PredictedProbe:
         """Replaces the failed request of a trial that ran out of memory by what the whole step needs."""
         if trial.failure is None or trial.failure.kind == "limit":
             return trial
-        memory = self._memory(None)
-        memory.hold(self._step.weights.items())
-        for program in (self._step.first, self._step.later):
-            memory.visit(self._held_by_generation(trial.batch_size))
-            list(memory.run(program, trial.batch_size, self._needed_scratch))
-        needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
+        needed, there = self._needed(trial.batch_size), self._capacity_bytes
         if needed <= there:  # it fails because the free memory is fragmented
             return trial
         said = f"out of memory: the step needs {format_bytes(needed)} and the allocator can have {format_bytes(there)}"
         return replace(trial, failure=Failure("memory", said, needed, there))
+
+    def _needed(self, batch_size: int) -> int:
+        """Returns the peak of allocated bytes with as much memory as the step needs."""
+        memory = self._memory(None)
+        memory.hold(self._step.weights.items())
+        for program in (self._step.first, self._step.later):
+            memory.visit(self._held_by_generation(batch_size))
+            list(memory.run(program, batch_size, self._needed_scratch))
+        return memory.allocator.peak_allocated_bytes
 
     def _needed_scratch(self, growth: Growth, batch_size: int) -> Scratch:
         scratch = self._scratch(growth, batch_size)

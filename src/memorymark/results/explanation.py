@@ -24,6 +24,7 @@ MemoryKind = Literal[
     "rounding",
     "other",
 ]
+RemovableThing = Literal["logits", "attention_scores", "activations", "optimizer_state", "gradients"]
 
 
 class ModuleFacts(NamedTuple):
@@ -138,8 +139,8 @@ class AliveBlocks(Record):
 class Removable(Record):
     """The most memory at the peak that an option of the recipe would do without."""
 
-    what: str
-    """``logits``, ``attention_scores``, ``activations``, ``optimizer_state`` or ``gradients``."""
+    what: RemovableThing
+    """What it is."""
     total_bytes: int
     """What it takes at the peak."""
     share: float
@@ -148,6 +149,8 @@ class Removable(Record):
     """The id of the change that removes it."""
     recipe: dict[str, Any]
     """The options of the recipe that it sets."""
+    peak_allocated_bytes: int
+    """The peak of allocated memory with the change: measured or predicted, like the trial."""
 
 
 @dataclass(frozen=True, kw_only=True)

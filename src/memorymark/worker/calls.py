@@ -162,6 +162,13 @@ class Worker:
         """Runs a full trial."""
         return self._tried(self._probe.measure(batch_size))
 
+    def explain(self, batch_size: int) -> dict[str, Any]:
+        """Runs a full trial and returns where its memory goes."""
+        anatomy = self._probe.explain(batch_size)
+        if anatomy.trial.fits:
+            self.suspect = None
+        return {"anatomy": anatomy.to_dict(), "clean": self._probe.clean}
+
     def phase_peaks(self, batch_size: int) -> dict[str, Any]:
         """Returns the peaks of the forward pass, of forward and backward, and of the full step."""
         from memorymark.probe.measured import MeasuredProbe

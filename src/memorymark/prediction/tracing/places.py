@@ -85,8 +85,9 @@ class Places:
 
     def _note(self) -> None:
         number = torch._C._autograd._get_sequence_nr()
-        if self._starts and self._starts[-1] == number:
-            self._entered[-1] = self._inside[-1] if self._inside else ""
+        if self._starts and number <= self._starts[-1]:
+            if number == self._starts[-1]:  # less than that is another thread's, which recomputes
+                self._entered[-1] = self._inside[-1] if self._inside else ""
             return
         self._starts.append(number)
         self._entered.append(self._inside[-1] if self._inside else "")
