@@ -26,7 +26,8 @@ def explained(request: Request, batch_size: int, site: Site, on_event: OnEvent) 
         doing = "following a predicted step" if probe.info.source == "predicted" else "recording a step"
         on_event(StageStarted("throughput", f"{doing} at batch {batch_size}"))
         anatomy, info = probe.explain(batch_size), probe.info
-    found = candidates(request, info, anatomy)[:MOST_TRIED]
+    found = [_tried(each, anatomy, site, on_event) for each in candidates(request, info, anatomy)[:MOST_TRIED]]
+    saving = [one for one in found if one is not None]
     return Explanation(
         request=request,
         info=info,
@@ -34,7 +35,7 @@ def explained(request: Request, batch_size: int, site: Site, on_event: OnEvent) 
         timeline=anatomy.timeline,
         modules=anatomy.modules,
         alive=anatomy.alive,
-        removable=next((one for each in found if (one := _tried(each, anatomy, site, on_event)) is not None), None),
+        removable=min(saving, key=lambda one: one.peak_allocated_bytes, default=None),
     )
 
 

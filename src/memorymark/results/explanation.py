@@ -137,7 +137,7 @@ class AliveBlocks(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Removable(Record):
-    """The most memory at the peak that an option of the recipe would do without."""
+    """The thing at the peak that an option of the recipe would do without, saving the most."""
 
     what: RemovableThing
     """What it is."""
@@ -182,4 +182,4 @@ class Explanation(OfOneGpu, Shown):
     alive: list[AliveBlocks]
     """The largest blocks at the peak, the most first."""
     removable: Removable | None = field(default=None)
-    """The largest thing at the peak that an option would do without; null if there is none."""
+    """What an option would do without, saving the most; null if there is none."""
