@@ -29,7 +29,7 @@ FILES = {"html", "svg"}
         ("advise", keyword_types.AnalysisOptions, {"seq_len", "try_compile"}),
         ("predict", keyword_types.TrialOptions, {"batch_size"}),
         ("measure", keyword_types.TrialOptions, {"batch_size"}),
-        ("explain", keyword_types.TrialOptions, {"batch_size"}),
+        ("explain", keyword_types.TrialOptions, {"batch_size", "snapshot"}),
     ],
 )
 def test_python_has_the_options_of_the_command_line_by_the_same_names(command, options, more):

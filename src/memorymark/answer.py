@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from memorymark.advice.advise import advise
 from memorymark.advice.explain import explained
@@ -197,14 +198,19 @@ def explain(
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     on_event: OnEvent = ignore,
     workload: Workload | None = None,
+    snapshot: Path | None = None,
 ) -> Explanation:
-    """Says where the memory of a step goes: measured on the GPU here, predicted for the named one or without a GPU."""
+    """Says where the memory of a step goes: measured on the GPU here, predicted for the named one or without a GPU.
+
+    ``snapshot`` is a file to write for PyTorch's memory viewer.
+    """
     require_batch_size(batch_size)
     if request.recipe.gpus > 1:  # of several, only one rank could be measured
         request = replace(request, target=for_prediction(request.target))
     kept = KeptWorkers()
     try:
-        return explained(request, batch_size, Site(time_limit_seconds, kept, workload, keep_traces=True), on_event)
+        site = Site(time_limit_seconds, kept, workload, keep_traces=True)
+        return explained(request, batch_size, site, on_event, snapshot)
     finally:
         kept.close()
 

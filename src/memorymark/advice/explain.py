@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from memorymark.advice.removable import Candidate, candidates
 from memorymark.engine.reference import check_catalog_reference, check_reference
 from memorymark.engine.site import Site
+from memorymark.engine.snapshot_file import require_folder, write_snapshot
 from memorymark.errors import MemoryMarkError
 from memorymark.events import OnEvent, StageStarted
 from memorymark.question.request import Request
@@ -16,8 +19,12 @@ LEAST_SAVED = 0.02
 MOST_TRIED = 2
 
 
-def explained(request: Request, batch_size: int, site: Site, on_event: OnEvent) -> Explanation:
-    """Follows a step, then another with the option that would save the most."""
+def explained(
+    request: Request, batch_size: int, site: Site, on_event: OnEvent, snapshot: Path | None = None
+) -> Explanation:
+    """Follows a step, then another with the option that would save the most; writes the allocator's ``snapshot``."""
+    if snapshot is not None:
+        require_folder(snapshot)
     check_catalog_reference(request)
     opened = site.open(request, predict_without_gpu=True)
     on_event(site.announce("building", request))
@@ -26,6 +33,9 @@ def explained(request: Request, batch_size: int, site: Site, on_event: OnEvent) 
         doing = "following a predicted step" if probe.info.source == "predicted" else "recording a step"
         on_event(StageStarted("throughput", f"{doing} at batch {batch_size}"))
         anatomy, info = probe.explain(batch_size), probe.info
+        if snapshot is not None:
+            on_event(StageStarted("throughput", "writing the snapshot"))
+            write_snapshot(snapshot, probe.snapshot(batch_size))
     found = [_tried(each, anatomy, site, on_event) for each in candidates(request, info, anatomy)[:MOST_TRIED]]
     saving = [one for one in found if one is not None]
     return Explanation(

@@ -25,6 +25,10 @@ def explain(
     svg: Annotated[
         Path | None, typer.Option("--svg", help="Write the step's memory as a picture.", metavar="FILE")
     ] = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option("--snapshot", help="Write what PyTorch's memory viewer opens, a pickle.", metavar="FILE"),
+    ] = None,
 ) -> o.Answer:
     """Show where the memory of a step goes: through the step, and module by module at its peak.
 
@@ -33,7 +37,7 @@ def explain(
     """
     from memorymark.render.explanation import print_explanation
 
-    result = engine.explain(request, batch_size, **run)
+    result = engine.explain(request, batch_size, snapshot=snapshot, **run)
     if html is not None:
         from memorymark.render.html import page
 

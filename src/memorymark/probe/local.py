@@ -95,6 +95,11 @@ class LocalProbe:
         with told_as_theirs():
             return self._opening.probe.explain(batch_size)
 
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """The allocator's history."""
+        with told_as_theirs():
+            return self._opening.probe.snapshot(batch_size)
+
     def keep_outputs(self, keep: bool) -> None:
         """Continues with the loop that keeps the model's outputs, or that drops them."""
         self._opening.probe.keep_outputs(keep)

@@ -24,8 +24,8 @@ from memorymark.prediction.memory.forecast import forecast_maximum
 from memorymark.prediction.memory.growing_step import RecordedStep
 from memorymark.prediction.tracing.places import Places
 from memorymark.probe.explaining import anatomy_of
-from memorymark.probe.recording import record_step
-from memorymark.probe.unmeasurable import check_device, check_own_model, not_compiled_on
+from memorymark.probe.recording import history_of, record_step
+from memorymark.probe.unmeasurable import check_device, check_own_model, does_not_fit, not_compiled_on
 from memorymark.question.recipe import Recipe
 from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
@@ -159,13 +159,22 @@ class MeasuredProbe:
         """Measures, then records one more step with what runs in it."""
         trial = self.measure(batch_size)
         if trial.failure is not None:
-            raise _does_not_fit(batch_size, trial.failure)
+            raise does_not_fit(batch_size, trial.failure)
         places = Places(self._step.models())
         with self._running():
             trace, owners = record_step(self._step, self._device, batch_size, lambda _: None, places)
             self._step.drop_outputs()
         trial = replace(trial, breakdown=self._breakdown(trial, trace, owners))
         return anatomy_of(trial, trace, owners, places.modules, self.info.vocabulary)
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Returns the allocator's own history of three steps."""
+        self._start_over()
+        try:
+            with self._running():
+                return history_of(self._device, lambda: self._step(batch_size), FULL_STEPS)
+        finally:
+            self._step.drop_outputs()
 
     def phase_peaks(self, batch_size: int) -> dict[str, int]:
         """Returns the peak allocated bytes of a no_grad forward pass, forward and backward, and a full step."""
@@ -188,7 +197,7 @@ class MeasuredProbe:
             failure = classify(error)
             if failure is None:
                 raise
-        raise _does_not_fit(batch_size, failure)
+        raise does_not_fit(batch_size, failure)
 
     def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
         """Returns the step of the caller's own model, which is used in place and restored at the end."""
@@ -322,16 +331,6 @@ class MeasuredProbe:
         workspaces_missing = self._device.kind == "cuda" and not self._completed
         allowed = self._baseline_bytes + (WORKSPACE_ALLOWANCE_BYTES if workspaces_missing else 0)
         return self._device.reading().requested_bytes <= allowed
-
-
-def _does_not_fit(batch_size: int, failure: Failure) -> DoesNotFitError:
-    return DoesNotFitError(
-        f"batch {batch_size} does not fit ({failure.message})",
-        failure.shortfall_bytes,
-        hint=Message("use a smaller {batch_size}"),
-        field="batch_size",
-        given=batch_size,
-    )
 
 
 class _PeakMeter:

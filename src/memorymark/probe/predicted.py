@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 from functools import cached_property
+from typing import Any
 
 from memorymark.catalog import GpuEntry
 from memorymark.devices.allocations import PHASES_OF_STEP, Trace, alive_after, events_until_peak, peak_breakdown
@@ -17,6 +18,7 @@ from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.memory.snapshot import phases_of, recording_allocator, snapshot_of
 from memorymark.prediction.memory.step_trace import trace_of
 from memorymark.prediction.timing.communication import Sharing, links_of, messages_of
 from memorymark.prediction.timing.known import split_unknown
@@ -182,6 +184,30 @@ class PredictedProbe:
             trial = replace(trial, peak_allocated_bytes=max(self._needed(batch_size), held))
             trial = replace(trial, breakdown=peak_breakdown(trace, self._step.owners, trial.peak_allocated_bytes))
         return anatomy_of(trial, trace, self._step.owners, self._step.modules, self.info.vocabulary)
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Returns the allocator's history of three steps; if they do not fit, as with more memory."""
+        capacity = self._capacity_bytes if self.try_from_start(batch_size).fits else None
+        memory = self._memory(capacity)
+        memory.allocator, history = recording_allocator(self._allocator, capacity, capped=self._capped)
+        for number, size in self._step.weights.items():
+            history.runs("", self._step.homes.get(number, ""), "weights")
+            memory.hold([(number, size)])
+        phase = "forward"
+
+        def scratch(growth: Growth, size: int) -> Scratch:
+            history.runs(growth.operation.name, growth.operation.module, phase)
+            return self._scratch(growth, size)
+
+        for program in (self._first, *[self._later] * STEPS):
+            history.runs("generation", "", "generation")
+            memory.visit(self._held_by_generation(batch_size))
+            phases = phases_of(program.unrolled(batch_size).marks)
+            phase = next(phases)
+            for _ in memory.run(program, batch_size, scratch):
+                phase = next(phases)
+        memory.drop_outputs()
+        return snapshot_of(history, memory.allocator.layout(), self._allocator)
 
     def _with_worst_routing(
         self, intervals: dict[str, Interval], batch_size: int, capacity_bytes: int

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -13,6 +14,8 @@ from torch.utils._pytree import tree_leaves
 from memorymark.devices import Device
 from memorymark.devices.allocations import Owner, Phase, Source, Trace
 from memorymark.devices.base import AllocationRecorder
+from memorymark.errors import UsageError
+from memorymark.messages import Message
 from memorymark.prediction.tracing.places import Places
 from memorymark.training.step import TrainingStep
 
@@ -49,6 +52,25 @@ def record_step(
     if running is not None:
         running.label(trace)
     return trace, owners
+
+
+def history_of(device: Device, step: Callable[[], None], steps: int) -> dict[str, Any]:
+    """Returns torch's own snapshot after some steps; raises ``UsageError`` on devices that torch takes none of."""
+    if device.kind != "cuda":
+        raise UsageError(
+            Message("{snapshot} needs the history of a CUDA GPU's allocator, or a prediction; name one with {gpu}."),
+            code="not_applicable",
+            field="snapshot",
+        )
+    torch.cuda.memory._record_memory_history(context="alloc", stacks="python")
+    try:
+        for _ in range(steps):
+            step()
+        device.synchronize()
+        snapshot: dict[str, Any] = torch.cuda.memory._snapshot(device.torch_device)
+        return snapshot
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
 
 
 def _owners(step: TrainingStep, device: Device) -> dict[Hashable, Owner]:

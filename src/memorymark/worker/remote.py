@@ -8,6 +8,7 @@ from typing import Any
 
 from memorymark.catalog import GpuEntry
 from memorymark.devices.resolve import for_gpu
+from memorymark.devices.snapshots import expand
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.messages import Message
 from memorymark.profiles.stored import profiles_for
@@ -93,6 +94,10 @@ class RemoteProbe:
         if not answer["clean"]:
             self._kill()
         return Anatomy.from_dict(answer["anatomy"])
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """The allocator's history."""
+        return expand(self.call("snapshot", batch_size=batch_size))
 
     def keep_outputs(self, keep: bool) -> None:
         """Continues with the loop that keeps the model's outputs, or that drops them."""
