@@ -19,6 +19,7 @@ from support.tiny import PARAMETERS, TinyNet, tiny, tiny_batch
 HERE = {"device": "cpu", "memory_gib": 1 / 1024}
 # What the command line has and Python does not: it prints, or asks a service, which Client does.
 ONLY_THERE = {"code", "script", "as_json", "quiet", "server", "fresh", "no_history", "model", "every_gpu"}
+FILES = {"html", "svg"}
 
 
 @pytest.mark.parametrize(
@@ -28,10 +29,11 @@ ONLY_THERE = {"code", "script", "as_json", "quiet", "server", "fresh", "no_histo
         ("advise", keyword_types.AnalysisOptions, {"seq_len", "try_compile"}),
         ("predict", keyword_types.TrialOptions, {"batch_size"}),
         ("measure", keyword_types.TrialOptions, {"batch_size"}),
+        ("explain", keyword_types.TrialOptions, {"batch_size", "snapshot"}),
     ],
 )
 def test_python_has_the_options_of_the_command_line_by_the_same_names(command, options, more):
-    there = {p.name for p in typer.main.get_command(app).commands[command].params} - ONLY_THERE
+    there = {p.name for p in typer.main.get_command(app).commands[command].params} - ONLY_THERE - FILES
 
     assert {*options.__annotations__, *more} - {"on_event"} == there
 
@@ -234,7 +236,7 @@ def test_the_callers_randomness_is_as_before():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("name", ["analyze", "predict", "measure", "max_batch_size", "analyze_all_gpus"])
+@pytest.mark.parametrize("name", ["analyze", "predict", "measure", "explain", "max_batch_size", "analyze_all_gpus"])
 def test_what_is_exported_says_what_it_does(name):
     assert inspect.getdoc(getattr(mm, name))
 

@@ -8,7 +8,7 @@
 Importing the package does not import torch; the first analysis does, in its own process.
 """
 
-from memorymark.api import advise, analyze, analyze_all_gpus, measure, predict
+from memorymark.api import advise, analyze, analyze_all_gpus, explain, measure, predict
 from memorymark.client import Client
 from memorymark.errors import (
     CannotPredictError,
@@ -31,6 +31,7 @@ from memorymark.render.on_demand import OnDemand
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
+from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
 from memorymark.results.shown import show_with
 from memorymark.results.trial import Breakdown, Trial
@@ -46,6 +47,7 @@ __all__ = [
     "Client",
     "Comparison",
     "DoesNotFitError",
+    "Explanation",
     "HistoryError",
     "MemoryMarkError",
     "Question",
@@ -65,6 +67,7 @@ __all__ = [
     "advise",
     "analyze",
     "analyze_all_gpus",
+    "explain",
     "max_batch_size",
     "measure",
     "predict",

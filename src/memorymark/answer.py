@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from memorymark.advice.advise import advise
+from memorymark.advice.explain import explained
 from memorymark.advice.suggesting import suggest
 from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
@@ -21,6 +23,7 @@ from memorymark.events import OnEvent, StageStarted, TrialFinished, ignore
 from memorymark.question.question import Question, require_batch_size
 from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
+from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.result import Result
@@ -159,6 +162,30 @@ def predict(
     """Predicts one full trial at one batch size, for the requested GPU, the local one, or the default."""
     site = Site(time_limit_seconds, workload=workload, keep_traces=True)
     return _one_trial(replace(request, target=for_prediction(request.target)), batch_size, site, on_event)
+
+
+def explain(
+    request: Request,
+    batch_size: int,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+    workload: Workload | None = None,
+    snapshot: Path | None = None,
+) -> Explanation:
+    """Says where the memory of a step goes: measured on the GPU here, predicted for the named one or without a GPU.
+
+    ``snapshot`` is a file to write for PyTorch's memory viewer.
+    """
+    require_batch_size(batch_size)
+    if request.recipe.gpus > 1:  # of several, only one rank could be measured
+        request = replace(request, target=for_prediction(request.target))
+    kept = KeptWorkers()
+    try:
+        site = Site(time_limit_seconds, kept, workload, keep_traces=True)
+        return explained(request, batch_size, site, on_event, snapshot)
+    finally:
+        kept.close()
 
 
 def _one_trial(request: Request, batch_size: int, site: Site, on_event: OnEvent) -> tuple[ProbeInfo, Trial]:

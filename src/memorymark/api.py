@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memorymark import answer as engine
@@ -13,6 +14,7 @@ from memorymark.question.request import Request
 from memorymark.results.advice import Advice
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
+from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
@@ -107,6 +109,24 @@ def measure(
     given: dict[str, Any] = {**options, "batch_size": batch_size}
     run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
     return engine.measure(make_request(model, given), batch_size, workload=_own(model), **run)[1]
+
+
+def explain(
+    model: str | Request | Workload,
+    batch_size: int = DEFAULT_CURRENT,
+    *,
+    snapshot: str | Path | None = None,
+    **options: Unpack[TrialOptions],
+) -> Explanation:
+    """Says where the memory of a step goes: through the step, and module by module at its peak.
+
+    It runs on the GPU here, and is predicted for the one that ``gpu`` names, or if there is none here. ``snapshot`` is
+    a file to write for PyTorch's memory viewer.
+    """
+    given: dict[str, Any] = {**options, "batch_size": batch_size}
+    run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
+    file = None if snapshot is None else Path(snapshot)
+    return engine.explain(make_request(model, given), batch_size, workload=_own(model), snapshot=file, **run)
 
 
 def analyze_all_gpus(model: str | Request | Workload, **options: Unpack[AnalysisOptions]) -> Comparison:

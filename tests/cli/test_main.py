@@ -47,6 +47,7 @@ INTERFACE = {
     ],
     "measure": ["MODEL", *REQUEST_OPTIONS],
     "predict": ["MODEL", *REQUEST_OPTIONS],
+    "explain": ["MODEL", *REQUEST_OPTIONS, "--html", "--snapshot", "--svg"],
     "validate": [],
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
     "validate compile": ["MODEL", *REQUEST_OPTIONS],

@@ -1,11 +1,13 @@
 """The documentation describes all that the code offers, and names nothing that is not there."""
 
+import dataclasses
 import re
 
 import pytest
 
 import memorymark as mm
 from memorymark.fleet import thresholds
+from memorymark.results.explanation import Removable
 from memorymark.results.option import Refused
 from support.advices import advice, option
 from support.command_line import run_here
@@ -14,12 +16,14 @@ from support.documentation import PAGES, ROOT, name_of
 from support.fleet_holds import fleet_of, hold
 from support.lengths import SWEEP
 from support.recorded_analyses import recorded
+from support.tiny import tiny
 
 COMMANDS = [
     ("analyze",),
     ("advise",),
     ("measure",),
     ("predict",),
+    ("explain",),
     ("watch",),
     ("fleet",),
     ("sweep",),
@@ -127,3 +131,12 @@ def test_the_example_of_the_dashboard_is_what_the_prediction_says():
     assert f"Maximum, batch {found.max_batch_size}" in example
     assert f"Batch {found.recommended.batch_size} trains" in example
     assert f"{found.speedup:.2f}x faster" in example
+
+
+def test_every_field_of_an_explanation_is_explained():
+    document = mm.explain(tiny(), 4, gpu="a10").to_dict()
+    fields = {name for name in document if name not in ("timeline", "modules", "alive", "removable")}
+    fields |= {f"timeline.{name}" for name in document["timeline"]}
+    fields |= {f"modules[].{name}" for name in document["modules"][0]}
+    fields |= {f"removable.{one.name}" for one in dataclasses.fields(Removable)}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "br", "img", "line", "circle", "path", "polyline", "polygon", "rect"}
+VOID = {"meta", "br", "img"}
 
 
 class Reader(HTMLParser):

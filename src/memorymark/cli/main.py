@@ -16,6 +16,7 @@ from memorymark.cli.analyze import analyze
 from memorymark.cli.bare_flags import Command
 from memorymark.cli.calibrate import calibrate
 from memorymark.cli.doctor import doctor
+from memorymark.cli.explain import explain
 from memorymark.cli.fleet import fleet
 from memorymark.cli.gpus import gpus
 from memorymark.cli.history import compare, history
@@ -47,7 +48,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help takes half the time and does not truncate option names
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, advise, measure, predict, sweep):
+for command in (analyze, advise, explain, measure, predict, sweep):
     app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")

@@ -37,6 +37,9 @@ class AllocationRecorder(Protocol):
     def mark(self, phase: Phase) -> None:
         """Marks the end of a phase."""
 
+    def count(self) -> int:
+        """Returns how many blocks were allocated and freed since the recording began."""
+
     def finish(self) -> Trace:
         """Stops recording and returns the trace."""
 

@@ -183,6 +183,12 @@ def scratch_limit_bytes(device: torch.device) -> int | None:
     return None if threads is None else properties.multi_processor_count * threads * SCRATCH_BYTES_PER_THREAD
 
 
+def _blocks_so_far(device: torch.device) -> int:
+    """Returns how often a block was allocated or freed in this process."""
+    stats = torch.cuda.memory_stats_as_nested_dict(device)["allocation"]["all"]
+    return int(stats["allocated"]) + int(stats["freed"])
+
+
 class CudaRecorder:
     """Turns the allocator's own history into a trace."""
 
@@ -190,6 +196,7 @@ class CudaRecorder:
         self._device, self._max_entries = device, max_entries
         self.overflowed = False
         self._marks: deque[tuple[Phase, int]] = deque()
+        self._marked, self._blocks_before = 0, _blocks_so_far(device)
         self._before = {
             block["address"]: block["requested_size"]
             for segment in torch.cuda.memory_snapshot()
@@ -202,7 +209,12 @@ class CudaRecorder:
     def mark(self, phase: Phase) -> None:
         """Leaves a mark in the history."""
         mark = torch.empty(MARK_BYTES, dtype=torch.uint8, device=self._device)
+        self._marked += 1
         self._marks.append((phase, mark.data_ptr()))
+
+    def count(self) -> int:
+        """Returns how many blocks came and went since then, apart from those of the marks."""
+        return _blocks_so_far(self._device) - self._blocks_before - 2 * self._marked
 
     def finish(self) -> Trace:
         """Reads the history and switches it off; if it ``overflowed``, its beginning is gone."""

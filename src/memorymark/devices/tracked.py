@@ -247,6 +247,10 @@ class TrackedRecorder:
         """Marks the end of a phase."""
         self._trace.marks.append((phase, len(self._trace.events)))
 
+    def count(self) -> int:
+        """Returns how many blocks came and went since then."""
+        return len(self._trace.events)
+
     def finish(self) -> Trace:
         """Stops collecting and returns the trace."""
         self._tracker.trace = None

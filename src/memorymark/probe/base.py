@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from memorymark.catalog import GpuEntry
 from memorymark.largest_batch import Guide
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 
@@ -39,6 +40,12 @@ class OpenProbe(Probe, Protocol):
 
     def __exit__(self, *exc_info: object) -> None:
         """Leaves the device as it was."""
+
+    def explain(self, batch_size: int) -> Anatomy:
+        """Returns the full trial, and where its memory goes."""
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Returns what ``torch.cuda.memory._snapshot`` does after a few steps whose memory history is recorded."""
 
     def retarget(self, gpu: GpuEntry) -> None:
         """Predicts for another GPU from here on; a probe that measures refuses."""

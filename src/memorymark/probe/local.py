@@ -12,6 +12,7 @@ from memorymark.probe.opening import Opening, device_of, settled
 from memorymark.profiles.stored import profiles_for
 from memorymark.question.recipe import Recipe
 from memorymark.question.target import Target
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.training.blame import blaming, told_as_theirs
@@ -88,6 +89,16 @@ class LocalProbe:
         """The whole answer."""
         with told_as_theirs():
             return self._opening.probe.measure(batch_size)
+
+    def explain(self, batch_size: int) -> Anatomy:
+        """Where the memory goes."""
+        with told_as_theirs():
+            return self._opening.probe.explain(batch_size)
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """The allocator's history."""
+        with told_as_theirs():
+            return self._opening.probe.snapshot(batch_size)
 
     def keep_outputs(self, keep: bool) -> None:
         """Continues with the loop that keeps the model's outputs, or that drops them."""

@@ -22,8 +22,12 @@ from memorymark.errors import DoesNotFitError
 from memorymark.messages import Message
 from memorymark.prediction.memory.forecast import forecast_maximum
 from memorymark.prediction.memory.growing_step import RecordedStep
-from memorymark.probe.unmeasurable import check_device, check_own_model, not_compiled_on
+from memorymark.prediction.tracing.places import Places
+from memorymark.probe.explaining import anatomy_of
+from memorymark.probe.recording import history_of, record_step
+from memorymark.probe.unmeasurable import check_device, check_own_model, does_not_fit, not_compiled_on
 from memorymark.question.recipe import Recipe
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Breakdown, Failure, Trial
 from memorymark.training.building import build_on
@@ -151,6 +155,27 @@ class MeasuredProbe:
         self._start_over()
         return self._run(batch_size, FULL_STEPS, in_full=True)
 
+    def explain(self, batch_size: int) -> Anatomy:
+        """Measures, then records one more step with what runs in it."""
+        trial = self.measure(batch_size)
+        if trial.failure is not None:
+            raise does_not_fit(batch_size, trial.failure)
+        places = Places(self._step.models())
+        with self._running():
+            trace, owners = record_step(self._step, self._device, batch_size, lambda _: None, places)
+            self._step.drop_outputs()
+        trial = replace(trial, breakdown=self._breakdown(trial, trace, owners))
+        return anatomy_of(trial, trace, owners, places.modules, self.info.vocabulary)
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Returns the allocator's own history of three steps."""
+        self._start_over()
+        try:
+            with self._running():
+                return history_of(self._device, lambda: self._step(batch_size), FULL_STEPS)
+        finally:
+            self._step.drop_outputs()
+
     def phase_peaks(self, batch_size: int) -> dict[str, int]:
         """Returns the peak allocated bytes of a no_grad forward pass, forward and backward, and a full step."""
         runs: dict[str, Callable[[int], None]] = {
@@ -172,13 +197,7 @@ class MeasuredProbe:
             failure = classify(error)
             if failure is None:
                 raise
-        raise DoesNotFitError(
-            f"batch {batch_size} does not fit ({failure.message})",
-            failure.shortfall_bytes,
-            hint=Message("use a smaller {batch_size}"),
-            field="batch_size",
-            given=batch_size,
-        )
+        raise does_not_fit(batch_size, failure)
 
     def _preserved(self, workload: Workload, stack: ExitStack) -> TrainingStep:
         """Returns the step of the caller's own model, which is used in place and restored at the end."""
@@ -250,7 +269,7 @@ class MeasuredProbe:
                     self._step(batch_size, meter.on_phase)
                     meter.steps += 1
                 if in_full or layout is not None:
-                    trace, owners = self._recorded_step(batch_size, meter)
+                    trace, owners = record_step(self._step, self._device, batch_size, meter.on_phase)
                 else:
                     self._step(batch_size, meter.on_phase)
                 meter.steps += 1
@@ -284,29 +303,6 @@ class MeasuredProbe:
 
     def _has_layers(self, *kinds: type[nn.Module]) -> bool:
         return any(isinstance(module, kinds) for module in self._step.model.modules())
-
-    def _recorded_step(self, batch_size: int, meter: _PeakMeter) -> tuple[Trace, dict[Hashable, Owner]]:
-        recorder = self._device.record()
-        owners: dict[Hashable, Owner] = {}
-
-        def on_phase(phase: Phase) -> None:
-            recorder.mark(phase)
-            meter.on_phase(phase)
-            if phase == "backward":
-                owners.update(self._owners())
-
-        try:
-            self._step(batch_size, on_phase)
-        finally:
-            trace = recorder.finish()
-        return trace, owners
-
-    def _owners(self) -> dict[Hashable, Owner]:
-        block_of = self._device.block_of
-        owners: dict[Hashable, Owner] = {block_of(tensor): "weights" for tensor in self._step.weights()}
-        owners |= {block_of(tensor): "gradients" for tensor in self._step.gradients()}
-        owners |= {block_of(tensor): "optimizer_state" for tensor in self._step.optimizer_state()}
-        return owners
 
     def _timed(self, batch_size: int) -> dict[str, Any]:
         time = time_until_steady(lambda count: self._device.time_steps(lambda: self._step.alone(batch_size), count))

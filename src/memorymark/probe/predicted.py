@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import asdict, replace
 from functools import cached_property
+from typing import Any
 
 from memorymark.catalog import GpuEntry
-from memorymark.devices.allocations import PHASES_OF_STEP, Trace, peak_breakdown
+from memorymark.devices.allocations import PHASES_OF_STEP, Trace, alive_after, events_until_peak, peak_breakdown
 from memorymark.devices.allocator_settings import AllocatorKind
 from memorymark.devices.segments import Segment
 from memorymark.largest_batch import FIRST_BATCH, MAX_BATCH, largest_that, size_within
 from memorymark.prediction.calibration.correction import Correction
 from memorymark.prediction.memory.allocator import OutOfMemory
 from memorymark.prediction.memory.nccl import SOURCE, nccl_bytes
-from memorymark.prediction.memory.plan import plan_of
 from memorymark.prediction.memory.scratch import RULES, cublas_workspace_bytes, dropout_state_bytes, scratch_of
 from memorymark.prediction.memory.scratch_space import NOTHING, Scratch
 from memorymark.prediction.memory.simulate import Memory
+from memorymark.prediction.memory.snapshot import phases_of, recording_allocator, snapshot_of
+from memorymark.prediction.memory.step_trace import trace_of
 from memorymark.prediction.timing.communication import Sharing, links_of, messages_of
 from memorymark.prediction.timing.known import split_unknown
 from memorymark.prediction.timing.roofline import step_seconds
 from memorymark.prediction.timing.step_time import StepTimes
 from memorymark.prediction.tracing.fake_step import TracedStep
-from memorymark.prediction.tracing.operation import MODEL_RETURNS
 from memorymark.prediction.tracing.program import Growth, Program
-from memorymark.prediction.tracing.spreading import parts_of
+from memorymark.probe.explaining import anatomy_of
 from memorymark.question.recipe import Recipe
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Failure, Trial
 from memorymark.results.uncertainty import (
@@ -178,6 +179,39 @@ class PredictedProbe:
             trial = replace(trial, computing_seconds=computing, communicating_seconds=shared.talking)
         return replace(trial, intervals=self._with_worst_routing(intervals, batch_size, capacity))
 
+    def explain(self, batch_size: int) -> Anatomy:
+        """Returns the trial, and where its memory goes; if it does not fit, where that of the step would go."""
+        trial, trace = self.measure(batch_size), self._trace(batch_size, labelled=True)
+        if not trial.fits:
+            held = sum(alive_after(trace, events_until_peak(trace)).values())
+            trial = replace(trial, peak_allocated_bytes=max(self._needed(batch_size), held))
+            trial = replace(trial, breakdown=peak_breakdown(trace, self._step.owners, trial.peak_allocated_bytes))
+        return anatomy_of(trial, trace, self._step.owners, self._step.modules, self.info.vocabulary)
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Returns the allocator's history of three steps; if they do not fit, as with more memory."""
+        capacity = self._capacity_bytes if self.try_from_start(batch_size).fits else None
+        memory = self._memory(capacity)
+        memory.allocator, history = recording_allocator(self._allocator, capacity, capped=self._capped)
+        for number, size in self._step.weights.items():
+            history.runs("", self._step.homes.get(number, ""), "weights")
+            memory.hold([(number, size)])
+        phase = "forward"
+
+        def scratch(growth: Growth, size: int) -> Scratch:
+            history.runs(growth.operation.name, growth.operation.module, phase)
+            return self._scratch(growth, size)
+
+        for program in (self._first, *[self._later] * STEPS):
+            history.runs("generation", "", "generation")
+            memory.visit(self._held_by_generation(batch_size))
+            phases = phases_of(program.unrolled(batch_size).marks)
+            phase = next(phases)
+            for _ in memory.run(program, batch_size, scratch):
+                phase = next(phases)
+        memory.drop_outputs()
+        return snapshot_of(history, memory.allocator.layout(), self._allocator)
+
     def _with_worst_routing(
         self, intervals: dict[str, Interval], batch_size: int, capacity_bytes: int
     ) -> dict[str, Interval]:
@@ -305,67 +339,36 @@ class PredictedProbe:
         """Replaces the failed request of a trial that ran out of memory by what the whole step needs."""
         if trial.failure is None or trial.failure.kind == "limit":
             return trial
-        memory = self._memory(None)
-        memory.hold(self._step.weights.items())
-        for program in (self._step.first, self._step.later):
-            memory.visit(self._held_by_generation(trial.batch_size))
-            list(memory.run(program, trial.batch_size, self._needed_scratch))
-        needed, there = memory.allocator.peak_allocated_bytes, self._capacity_bytes
+        needed, there = self._needed(trial.batch_size), self._capacity_bytes
         if needed <= there:  # it fails because the free memory is fragmented
             return trial
         said = f"out of memory: the step needs {format_bytes(needed)} and the allocator can have {format_bytes(there)}"
         return replace(trial, failure=Failure("memory", said, needed, there))
 
+    def _needed(self, batch_size: int) -> int:
+        """Returns the peak of allocated bytes with as much memory as the step needs."""
+        memory = self._memory(None)
+        memory.hold(self._step.weights.items())
+        for program in (self._step.first, self._step.later):
+            memory.visit(self._held_by_generation(batch_size))
+            list(memory.run(program, batch_size, self._needed_scratch))
+        return memory.allocator.peak_allocated_bytes
+
     def _needed_scratch(self, growth: Growth, batch_size: int) -> Scratch:
         scratch = self._scratch(growth, batch_size)
         return NOTHING if scratch.optional else scratch
 
-    def _trace(self, batch_size: int) -> Trace:
+    def _trace(self, batch_size: int, *, labelled: bool = False) -> Trace:
         """Returns the trace of a later step at this size, as a recording would show it."""
-        plan = plan_of(self._step.later, batch_size)
-        sizes, peaks = plan.sizes_at(batch_size), [self._scratch(kind, batch_size).peak_bytes for kind in plan.kinds]
-        kept = plan.returned if self._recipe.keep_outputs else frozenset()
-        outputs: dict[Hashable, int] = {
-            ("output", number): sizes[at]
-            for _, requests in plan.phases
-            for request in requests
-            for at, number in enumerate(request.numbers, request.first)
-            if number in kept and not request.growth.operation.on_host
-        }
-        parts = parts_of(self._step.later.unrolled(batch_size)) if self._recipe.gpus > 1 else {}
-        trace = Trace(before=dict(outputs), parts=parts)
-        for lasting in (self._step.weights, self._step.optimizer_state):
-            trace.before |= {number: size for number, size in lasting.items()}  # noqa: C416 - another type of key
-        alive = self._carried_bytes(batch_size)
-        trace.before |= alive.items()
-        if generated := self._held_by_generation(batch_size):
-            trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
-            trace.marks.append(("generation", len(trace.events)))
-            trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
-        for phase, requests in plan.phases:
-            for freed, numbers, first, kind, *_, growth in requests:
-                trace.events += [(one, -alive.pop(one)) for one in freed if one in alive and one not in kept]
-                if growth.operation.name == MODEL_RETURNS:
-                    trace.events += [(key, -size) for key, size in outputs.items()]
-                    returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
-                    outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
-                if not growth.operation.on_host:
-                    made = list(zip(numbers, sizes[first : first + len(numbers)], strict=True))
-                    alive.update(made)
-                    trace.events += made
-                if peaks[kind]:
-                    trace.events += [("scratch", peaks[kind]), ("scratch", -peaks[kind])]
-            if phase is not None:
-                trace.marks.append((phase, len(trace.events)))
-        return trace
-
-    def _carried_bytes(self, batch_size: int) -> dict[int, int]:
-        """Returns what the step before left that this one frees."""
-        later = self._step.later
-        if not later.carried:
-            return {}
-        made = (one for growth in later.operations for one in growth.made_at(batch_size))
-        return {later.carried[number]: size for number, size in made if number in later.carried}
+        return trace_of(
+            self._step,
+            batch_size,
+            keep_outputs=self._recipe.keep_outputs,
+            generated=self._held_by_generation(batch_size),
+            spread=self._recipe.gpus > 1,
+            scratch=self._scratch,
+            labelled=labelled,
+        )
 
     @cached_property
     def _sharing(self) -> Sharing:

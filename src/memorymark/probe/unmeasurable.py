@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from memorymark.devices import Device
-from memorymark.errors import Proposal, UsageError
+from memorymark.errors import DoesNotFitError, Proposal, UsageError
 from memorymark.messages import Message, as_message
 from memorymark.question.recipe import Recipe
+from memorymark.results.trial import Failure
 from memorymark.suggestions import without
 
 UNCOMPILED_FUNCTIONS = "pass the functions as they were before torch.compile"
@@ -73,3 +74,14 @@ def check_own_model(recipe: Recipe) -> None:
             given=recipe.weights,
             proposals=[without("weights", usual="auto")],
         )
+
+
+def does_not_fit(batch_size: int, failure: Failure) -> DoesNotFitError:
+    """Returns the error for a batch size whose steps cannot be looked at because they do not fit."""
+    return DoesNotFitError(
+        f"batch {batch_size} does not fit ({failure.message})",
+        failure.shortfall_bytes,
+        hint=Message("use a smaller {batch_size}"),
+        field="batch_size",
+        given=batch_size,
+    )

@@ -8,8 +8,10 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from memorymark.render.explanation_view import picture_view
 from memorymark.render.html_views import title_of, view_of
 from memorymark.render.plain import clean
+from memorymark.results.explanation import Explanation
 from memorymark.results.grid import Grid
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
@@ -18,7 +20,7 @@ from memorymark.units import format_bytes, format_rate, format_ratio, format_usd
 from memorymark.version import __version__
 
 
-def page(result: Result | Trial | Grid) -> str:
+def page(result: Result | Trial | Grid | Explanation) -> str:
     """Renders a result as a self-contained HTML document."""
     kind, view = view_of(result)
     return render_page(kind, view, title_of(result))
@@ -29,9 +31,14 @@ def render_page(kind: str, view: dict[str, Any], title: str) -> str:
     return _render("page", kind, view, title=title, version=__version__)
 
 
-def fragment(result: Result | Trial) -> str:
+def fragment(result: Result | Trial | Explanation) -> str:
     """Renders a result as an HTML fragment."""
     return _render("fragment", *view_of(result))
+
+
+def picture(result: Explanation) -> str:
+    """Renders the memory of a step as a picture that stands alone, on a light or a dark screen."""
+    return _templates().get_template("timeline.svg.jinja").render(picture_view(result))
 
 
 def _render(template: str, kind: str, view: dict[str, Any], **facts: str) -> str:

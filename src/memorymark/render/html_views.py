@@ -8,6 +8,7 @@ from typing import Any
 
 from memorymark.render.advice import DIALECTS, about_faults, advice_notes
 from memorymark.render.comparison_words import about_contest, comparison_heading, comparison_notes
+from memorymark.render.explanation_view import explanation_view
 from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.grid import grid_view
 from memorymark.render.html_charts import memory_chart, throughput_chart
@@ -33,6 +34,7 @@ from memorymark.results.advice import Advice, AdvisedOption
 from memorymark.results.analysis import Analysis
 from memorymark.results.code import Code
 from memorymark.results.comparison import Comparison, Contender
+from memorymark.results.explanation import Explanation
 from memorymark.results.family import Family
 from memorymark.results.grid import Grid
 from memorymark.results.lengths import Length, Sweep
@@ -44,11 +46,13 @@ from memorymark.results.trial import Breakdown, Trial
 View = dict[str, Any]
 
 
-def view_of(result: Result | Trial | Grid) -> tuple[str, View]:
+def view_of(result: Result | Trial | Grid | Explanation) -> tuple[str, View]:
     """Returns the name of a result's template, and its data."""
     match result:
         case Trial():
             return "trial", _trial(result)
+        case Explanation():
+            return "explanation", {**explanation_view(result), "breakdown": _breakdown(result.trial.breakdown)}
         case Grid():
             return "grid", grid_view(result)
         case Sweep():
@@ -61,7 +65,7 @@ def view_of(result: Result | Trial | Grid) -> tuple[str, View]:
             return "analysis", _analysis(result)
 
 
-def title_of(result: Result | Trial | Grid) -> str:
+def title_of(result: Result | Trial | Grid | Explanation) -> str:
     """Describes a result in a few words."""
     if isinstance(result, Trial):
         return f"batch {result.batch_size}, {result.source}"

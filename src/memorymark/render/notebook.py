@@ -6,8 +6,10 @@ import io
 from typing import Any
 
 from memorymark.render.console import CleanConsole
+from memorymark.render.explanation import print_explanation
 from memorymark.render.html import fragment
 from memorymark.render.terminal import print_facts, print_result
+from memorymark.results.explanation import Explanation
 from memorymark.results.trial import Trial
 
 WIDTH = 110
@@ -24,6 +26,8 @@ def as_text(result: Any) -> str:
     console = CleanConsole(file=text, width=WIDTH, color_system=None, force_terminal=False)
     if isinstance(result, Trial):
         print_facts(result, console)
+    elif isinstance(result, Explanation):
+        print_explanation(result, console)
     else:
         print_result(result, console)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")

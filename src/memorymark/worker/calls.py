@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorymark.catalog import GpuEntry, find_gpu, own_gpu
 from memorymark.devices.resolve import device_here
+from memorymark.devices.snapshots import compact
 from memorymark.errors import CannotPredictError, UsageError
 from memorymark.prediction.tracing.kept_traces import KeptTraces, default_folder
 from memorymark.probe.opening import Opening, device_of, settled
@@ -161,6 +162,17 @@ class Worker:
     def measure(self, batch_size: int) -> dict[str, Any]:
         """Runs a full trial."""
         return self._tried(self._probe.measure(batch_size))
+
+    def explain(self, batch_size: int) -> dict[str, Any]:
+        """Runs a full trial and returns where its memory goes."""
+        anatomy = self._probe.explain(batch_size)
+        if anatomy.trial.fits:
+            self.suspect = None
+        return {"anatomy": anatomy.to_dict(), "clean": self._probe.clean}
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """Runs steps and returns the allocator's history of them."""
+        return compact(self._probe.snapshot(batch_size))
 
     def phase_peaks(self, batch_size: int) -> dict[str, Any]:
         """Returns the peaks of the forward pass, of forward and backward, and of the full step."""

@@ -8,10 +8,12 @@ from typing import Any
 
 from memorymark.catalog import GpuEntry
 from memorymark.devices.resolve import for_gpu
+from memorymark.devices.snapshots import expand
 from memorymark.errors import MemoryMarkError, TooLargeForWorkerError, UsageError, WorkerError
 from memorymark.messages import Message
 from memorymark.profiles.stored import profiles_for
 from memorymark.question.request import Request
+from memorymark.results.explanation import Anatomy
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.trial import Trial
 from memorymark.worker.fetching import fetched_config
@@ -85,6 +87,17 @@ class RemoteProbe:
     def measure(self, batch_size: int) -> Trial:
         """The whole answer."""
         return self._trial("measure", batch_size)
+
+    def explain(self, batch_size: int) -> Anatomy:
+        """Where the memory goes."""
+        answer = self.call("explain", batch_size=batch_size)
+        if not answer["clean"]:
+            self._kill()
+        return Anatomy.from_dict(answer["anatomy"])
+
+    def snapshot(self, batch_size: int) -> dict[str, Any]:
+        """The allocator's history."""
+        return expand(self.call("snapshot", batch_size=batch_size))
 
     def keep_outputs(self, keep: bool) -> None:
         """Continues with the loop that keeps the model's outputs, or that drops them."""

@@ -1,5 +1,6 @@
 """Of many like layers a few are traced, and the trace is that of all."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -67,9 +68,14 @@ def operations(program):
 
     return [
         (growth.operation.name, shapes(growth.operation.inputs), shapes(growth.operation.outputs),
-         [size for _, size in growth.operation.made], shapes(growth.larger.inputs))
+         [size for _, size in growth.operation.made], shapes(growth.larger.inputs), growth.operation.module)
         for growth in program.operations
     ]  # fmt: skip
+
+
+def homes(step):
+    """How many lasting storages of each owner each module has."""
+    return Counter((step.owners[number], step.homes[number]) for number in step.owners if number in step.homes)
 
 
 def trials(step, recipe):
@@ -101,6 +107,7 @@ def test_a_trace_of_some_layers_is_that_of_all(recipe):
     assert operations(some.first) == operations(every.first)
     assert operations(some.later) == operations(every.later)
     assert list(some.weights.values()) == list(every.weights.values())
+    assert homes(some) == homes(every)
     assert (some.facts, some.tensors, some.frozen_tensors) == (every.facts, every.tensors, every.frozen_tensors)
     assert list(trials(some, recipe)) == list(trials(every, recipe))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from memorymark.prediction.tracing.layers import Rows
 from memorymark.prediction.tracing.like_real import like_real
 from memorymark.prediction.tracing.matching import first_queries_match
 from memorymark.prediction.tracing.operation import StepTrace
+from memorymark.prediction.tracing.places import Places
 from memorymark.prediction.tracing.program import Program, may_loop, merge, same_work, splits_unevenly
 from memorymark.prediction.tracing.refusals import explained
 from memorymark.prediction.tracing.repeating import Repeating
@@ -34,8 +35,10 @@ from memorymark.prediction.tracing.routing import Routing
 from memorymark.prediction.tracing.sharing import as_traced
 from memorymark.prediction.tracing.spreading import SpreadOut, seeing_gathers, spread_out
 from memorymark.prediction.tracing.tracer import Tracer
+from memorymark.prediction.tracing.updates import note_updates, update_all_at_once
 from memorymark.prediction.tracing.values import Origin, initial_values, keep_values
 from memorymark.question.recipe import Recipe
+from memorymark.results.explanation import ModuleFacts
 from memorymark.suggestions import without
 from memorymark.training.building import build_model
 from memorymark.training.compiled_code import refusing_compiled
@@ -59,7 +62,8 @@ class TracedStep:
     ``weights`` are the storages of parameters and buffers in the order in which ``model.to(device)`` makes them, and
     those of a frozen copy; ``tensors`` says how many parameters and buffers the model has, ``frozen_tensors`` how many
     of them get no updates. ``worst`` is the step with the worst routing of tokens to experts, if its memory depends on
-    that. ``generation`` is what generating the samples takes before each step, if they are generated.
+    that. ``generation`` is what generating the samples takes before each step, if they are generated. ``modules`` are
+    those of the model by their paths, ``homes`` the paths of those that lasting storages belong to.
     """
 
     first: Program
@@ -71,6 +75,8 @@ class TracedStep:
     facts: TrainingFacts
     worst: TracedStep | None = None
     generation: Generation | None = None
+    modules: dict[str, ModuleFacts] = field(default_factory=dict)
+    homes: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def optimizer_state(self) -> dict[int, int]:
@@ -171,10 +177,12 @@ def _run(
         for context in contexts:
             stack.enter_context(context)
         kept = [tensor for one in whole.models() for tensor in _in_order(one)]
+        places = tracer.places = Places(whole.models())
+        stack.enter_context(places.followed())
         with rows.shortened() if rows is not None else nullcontext():
             step = make_step() if rows is not None else whole
-            _update_all_at_once(step)
-            _note_updates(step, tracer)
+            update_all_at_once(step)
+            note_updates(step, tracer)
             run = [tensor for one in step.models() for tensor in _in_order(one)] if rows is not None else kept
             numbers = {id(tensor): tracer.number_of(tensor) for tensor in run}
             if spread is not None:
@@ -185,6 +193,7 @@ def _run(
         if rows is not None:
             traces = _with_every_layer(rows, traces, numbers, tracer)
         weights = {numbers[id(tensor)]: local_part(tensor).untyped_storage().nbytes() for tensor in kept}
+        homes = {numbers[id(tensor)]: places.of_tensor(tensor) for tensor in reversed(kept)}
         buckets = spread.buckets(tracer) if spread is not None else {}
     first, later = merge(traces, batch_size, stride)
     traced = TracedStep(
@@ -196,6 +205,8 @@ def _run(
         frozen_tensors=sum(not parameter.requires_grad for parameter in model.parameters()),
         facts=replace(_facts(whole, generation), routing_matters=tracer.routed),
         generation=generation,
+        modules=places.modules,
+        homes={**traces[1].homes, **homes},
     )
     return traced, tracer.routed
 
@@ -286,30 +297,6 @@ def _in_order(module: nn.Module) -> Iterator[Tensor]:
     yield from (tensor for tensor in module._buffers.values() if tensor is not None)
 
 
-def _update_all_at_once(step: TrainingStep) -> None:
-    """Makes optimizers update all parameters at once, torch's default on a GPU except for Adafactor."""
-    eager = (optimizer for optimizer in step.optimizers if not isinstance(optimizer, torch.optim.Adafactor))
-    for group in (group for optimizer in eager for group in optimizer.param_groups):
-        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
-            group["foreach"] = True
-
-
-def _note_updates(step: TrainingStep, tracer: Tracer) -> None:
-    """Lets the tracer know which operations are the optimizers'."""
-    under_way: list[AbstractContextManager[None]] = []
-
-    def begin(*_: Any) -> None:
-        under_way.append(tracer.updating())
-        under_way[-1].__enter__()
-
-    def end(*_: Any) -> None:
-        under_way.pop().__exit__(None, None, None)
-
-    for optimizer in step.optimizers:
-        optimizer.register_step_pre_hook(begin)
-        optimizer.register_step_post_hook(end)
-
-
 def _steps(step: TrainingStep, tracer: Tracer) -> tuple[list[StepTrace], int, int]:
     """Traces a first step and the one after it, with one sample more; returns them with the first size and the stride.
 
@@ -348,6 +335,9 @@ def _traced(step: TrainingStep, tracer: Tracer, batch_size: int, before: StepTra
                 ("optimizer_state", step.optimizer_state()),
             )
             trace.owners = {tracer.number_of(tensor): owner for owner, tensors in owned for tensor in tensors}
+            if (places := tracer.places) is not None:
+                states = places.of_state(step.models(), step.optimizers)
+                trace.homes = {tracer.number_of(tensor): home for tensor, home in states}
 
     with explained(step):
         step(batch_size, on_phase)

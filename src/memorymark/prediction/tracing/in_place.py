@@ -34,7 +34,8 @@ def add_in_place(trace: StepTrace, before: StepTrace | None = None) -> StepTrace
         sums.renamed.get(number, number) if isinstance(number, int) else number: owner
         for number, owner in trace.owners.items()
     }
-    return replace(trace, operations=sums.operations, owners=owners, renamed=sums.renamed)
+    homes = {sums.renamed.get(number, number): home for number, home in trace.homes.items()}
+    return replace(trace, operations=sums.operations, owners=owners, renamed=sums.renamed, homes=homes)
 
 
 class _Sums:

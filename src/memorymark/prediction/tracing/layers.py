@@ -30,12 +30,16 @@ POSITIONS = ("idx", "index", "layer_id", "layer_number")
 
 @dataclass(frozen=True)
 class Row:
-    """Layers in a row: a first block, ``alike`` equal blocks of ``period`` layers each, and a last block."""
+    """Layers in a row: a first block, ``alike`` equal blocks of ``period`` layers each, and a last block.
+
+    ``paths`` are those of the layers in the model.
+    """
 
     container: nn.Module
     first: int
     period: int
     alike: int
+    paths: tuple[str, ...]
 
     @property
     def blocks(self) -> list[list[nn.Module]]:
@@ -47,6 +51,14 @@ class Row:
     def place_of(self, block: int) -> int:
         """Returns the place, among the blocks that run, of the one that shows what this block does."""
         return min(block, max(PATTERN, block - self.alike + LAST - 1))
+
+    def path_in(self, block: int, path: str) -> str:
+        """Returns the path in a block for that of a module in the pattern; that of any other module as it is."""
+        for at, layer in enumerate(self.paths):
+            if path == layer or path.startswith(f"{layer}."):
+                moved = at + (block - PATTERN) * self.period
+                return self.paths[moved] + path[len(layer) :] if 0 <= moved < len(self.paths) else path
+        return path
 
     def block_at(self, place: int) -> int:
         """Returns the block that runs at a place."""
@@ -118,17 +130,17 @@ class Rows:
         stack.callback(layer.register_forward_hook(ends, always_call=True).remove)
 
 
-def _rows(module: nn.Module) -> Iterator[Row]:
+def _rows(module: nn.Module, path: str = "") -> Iterator[Row]:
     """Yields the outermost rows below a module."""
-    row = _row(module) if isinstance(module, (nn.ModuleList, nn.Sequential)) else None
+    row = _row(module, path) if isinstance(module, (nn.ModuleList, nn.Sequential)) else None
     if row is not None:
         yield row
         return
-    for child in module.children():
-        yield from _rows(child)
+    for name, child in module.named_children():
+        yield from _rows(child, f"{path}{name}.")
 
 
-def _row(container: nn.Module) -> Row | None:
+def _row(container: nn.Module, path: str) -> Row | None:
     layers = list(container.children())
     if len(layers) < FEWEST_ALIKE + 2 or len({id(layer) for layer in layers}) < len(layers):
         return None
@@ -139,7 +151,8 @@ def _row(container: nn.Module) -> Row | None:
             alike = (len(layers) - first) // period - 1
             rest = kinds[before:]
             if alike >= FEWEST_ALIKE and rest[period:] == rest[:-period]:
-                return Row(container, first, period, alike)
+                paths = tuple(f"{path}{name}" for name, _ in container.named_children())
+                return Row(container, first, period, alike, paths)
     return None
 
 

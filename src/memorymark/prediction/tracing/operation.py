@@ -62,7 +62,8 @@ class Operation:
 
     ``freed`` are the storages that died since the operation before, ``made`` the new ones with their bytes. ``eager``
     says that Python code called it, as in the forward pass, and not autograd, ``on_host`` that what it made is in the
-    host's memory. ``stream`` is the number of the stream whose memory it takes: 0 is the usual one.
+    host's memory. ``stream`` is the number of the stream whose memory it takes: 0 is the usual one. ``module`` is the
+    path of the module that it belongs to, empty for the model itself and for what runs outside of it.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Operation:
     eager: bool = False
     on_host: bool = False
     stream: int = 0
+    module: str = ""
 
     @property
     def made_on_device(self) -> tuple[tuple[int, int], ...]:
@@ -117,7 +119,7 @@ class StepTrace:
     operations of optimizers before the optimizer's phase: the places of the first and of the one after the last.
     ``is_own`` says that it is a step of the caller's own, in which all updates are noted so. ``renamed`` maps sums that
     were made in place to the storages that hold them. ``blocks`` says for each operation to which block of layers it
-    belongs.
+    belongs. ``homes`` maps the lasting storages that a step makes to the modules of their parameters.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -127,3 +129,4 @@ class StepTrace:
     is_own: bool = False
     renamed: dict[int, int] = field(default_factory=dict)
     blocks: list[Block | None] = field(default_factory=list)
+    homes: dict[int, str] = field(default_factory=dict)

@@ -121,7 +121,19 @@ class Repeating:
                 for storage, owner in trace.owners.items()
                 for number in (self._in_all_blocks(storage) if isinstance(storage, int) else [storage])
             },
+            homes=dict(self._all_homes(trace.homes)),
         )
+
+    def _all_homes(self, homes: dict[int, str]) -> Iterator[tuple[int, str]]:
+        """Yields the storages of all blocks with the modules that they belong to."""
+        for number, home in homes.items():
+            origin = self._origins.get(number)
+            if origin is None or origin.block.place != PATTERN:
+                yield number, home
+                continue
+            row = self._rows[origin.block.row]
+            for block in self._like_pattern(row):
+                yield self._number(Shifted(origin.block.row, block, origin.key)), row.path_in(block, home)
 
     def _blocks_of_update(self, operations: Sequence[Operation]) -> list[Block | None]:
         """Returns the block of each operation that takes tensors of one block only."""
@@ -175,7 +187,8 @@ class Repeating:
             place = row.place_of(block)
             if place == PATTERN:
                 for at, shifted in zip(pattern, shifts, strict=True):
-                    yield at, _renumbered(operations[at], self._numbers_in(block, shifted))
+                    repeated = _renumbered(operations[at], self._numbers_in(block, shifted))
+                    yield at, replace(repeated, module=row.path_in(block, repeated.module))
             else:
                 for at in one.blocks[place]:
                     yield at, self._at_an_end(operations[at], one.row, place)
@@ -264,9 +277,11 @@ class Repeating:
         origin = self._origins.get(number)
         if origin is None or origin.block.place != PATTERN:
             return [number]
-        row = self._rows[origin.block.row]
-        blocks = (block for block in range(row.alike + 2) if row.place_of(block) == PATTERN)
+        blocks = self._like_pattern(self._rows[origin.block.row])
         return [self._number(Shifted(origin.block.row, block, origin.key)) for block in blocks]
+
+    def _like_pattern(self, row: Row) -> Iterator[int]:
+        return (block for block in range(row.alike + 2) if row.place_of(block) == PATTERN)
 
 
 def _passes(blocks: Sequence[Block | None], start: int) -> list[Pass]:

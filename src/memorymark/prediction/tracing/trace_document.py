@@ -10,6 +10,7 @@ import torch
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import Operation, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
+from memorymark.results.explanation import ModuleFacts
 from memorymark.training.facts import TrainingFacts
 
 
@@ -28,6 +29,8 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "owners": list(step.owners.items()),
         "tensor_counts": [step.tensors, step.frozen_tensors],
         "facts": asdict(step.facts),
+        "modules": [[path, *facts] for path, facts in step.modules.items()],
+        "homes": list(step.homes.items()),
         "worst": to_document(step.worst) if step.worst else None,
     }
 
@@ -67,6 +70,7 @@ class _Tables:
                     operation.eager,
                     operation.on_host,
                     operation.stream,
+                    operation.module,
                 ]
             )
         return self._places[id(operation)]
@@ -89,8 +93,9 @@ def from_document(document: dict[str, Any]) -> TracedStep:
             eager,
             on_host,
             stream,
+            module,
         )
-        for name, inputs, outputs, arguments, freed, made, eager, on_host, stream in document["operations"]
+        for name, inputs, outputs, arguments, freed, made, eager, on_host, stream, module in document["operations"]
     ]
 
     tensor_count, frozen_tensor_count = document["tensor_counts"]
@@ -102,6 +107,8 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         tensors=tensor_count,
         frozen_tensors=frozen_tensor_count,
         facts=TrainingFacts(**document["facts"]),
+        modules={path: ModuleFacts(*facts) for path, *facts in document["modules"]},
+        homes=dict(document["homes"]),
         worst=from_document(document["worst"]) if document["worst"] else None,
     )
 

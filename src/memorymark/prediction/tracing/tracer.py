@@ -31,6 +31,7 @@ from memorymark.prediction.tracing.operation import (
     StepTrace,
     TensorFacts,
 )
+from memorymark.prediction.tracing.places import Places
 from memorymark.prediction.tracing.quick_results import QuickResults
 from memorymark.prediction.tracing.routing import Routing, assumed, chosen
 from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
@@ -62,7 +63,7 @@ class Tracer(TorchDispatchMode):
     ``routed`` says that sizes or values depended on the assumed ``routing`` of tokens to experts. ``layers_group`` is
     the name of the process group of GPUs that share layers. A step that ``is_own`` is the caller's, who may read
     numbers such as the loss outside of a module's forward pass; so may an ``own_loss``. ``rows`` are those of the model
-    that run shortened.
+    that run shortened. ``places`` says in which module operations run, once it is set.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Tracer(TorchDispatchMode):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace: StepTrace | None = None
+        self.places: Places | None = None
         self.routed = False
         self.layers_group = ""
         self._routing: Routing = routing
@@ -306,9 +308,10 @@ class Tracer(TorchDispatchMode):
 
     def _write(self, name: str, inputs: Any, outputs: Any, arguments: Any, made: Any, *, on_host: bool = False) -> None:
         assert self.trace is not None  # noqa: S101 - checked by the caller
-        eager = torch.is_grad_enabled()
+        eager, freed, stream = torch.is_grad_enabled(), tuple(self._freed), self._streams.now()
+        module = self.places.now() if self.places is not None else ""
         self.trace.operations.append(
-            Operation(name, inputs, outputs, arguments, tuple(self._freed), made, eager, on_host, self._streams.now())
+            Operation(name, inputs, outputs, arguments, freed, made, eager, on_host, stream, module)
         )
         self.trace.blocks.append(self._rows.block_now() if self._rows is not None else None)
         self._freed.clear()
