@@ -90,7 +90,9 @@ class Operation:
         made: tuple[tuple[int, int], ...],
     ) -> Operation:
         """Returns the same operation on other tensors; ``dataclasses.replace`` takes several times as long."""
-        return Operation(self.name, inputs, outputs, self.arguments, freed, made, self.eager, self.on_host, self.stream)
+        return Operation(
+            self.name, inputs, outputs, self.arguments, freed, made, self.eager, self.on_host, self.stream, self.module
+        )
 
     @property
     def base_name(self) -> str:
