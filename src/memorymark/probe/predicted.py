@@ -198,16 +198,16 @@ class PredictedProbe:
             memory.hold([(number, size)])
         phase = "forward"
 
-        def scratch(growth: Growth, size: int) -> Scratch:
+        def follow(growth: Growth) -> None:
             history.runs(growth.operation.name, growth.operation.module, phase)
-            return self._scratch(growth, size)
 
+        memory.follow = follow
         for program in (self._first, *[self._later] * STEPS):
             history.runs("generation", "", "generation")
             memory.visit(self._held_by_generation(batch_size))
             phases = phases_of(program.unrolled(batch_size).marks)
             phase = next(phases)
-            for _ in memory.run(program, batch_size, scratch):
+            for _ in memory.run(program, batch_size, self._scratch):
                 phase = next(phases)
         memory.drop_outputs()
         return snapshot_of(history, memory.allocator.layout(), self._allocator)

@@ -27,7 +27,8 @@ ScratchOf = Callable[[Growth, int], Scratch]
 class Memory:
     """The allocator, and which block holds which storage; ``capped`` as for ``allocator_for``.
 
-    With ``keep_outputs``, what the model returns stays until its next forward pass has returned.
+    With ``keep_outputs``, what the model returns stays until its next forward pass has returned. ``follow``, if set,
+    is told of each operation that takes or frees memory before it runs.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Memory:
         self.blocks: dict[int, Block] = {}
         self.host = HostMemory()
         self.lasting: set[int] = set()
+        self.follow: Callable[[Growth], None] | None = None
 
     def hold(self, storages: Iterable[tuple[int, int]]) -> None:
         """Allocates storages that stay."""
@@ -118,6 +120,8 @@ class Memory:
         for freed, numbers, first, kind, plain, product, growth in requests:
             if freed:
                 self._free(freed, kept)
+            if self.follow is not None:
+                self.follow(growth)
             if plain and taken[kind] is NOTHING:  # nearly all
                 for at, number in enumerate(numbers, first):
                     self._allocate(number, sizes[at], growth.operation.stream)
