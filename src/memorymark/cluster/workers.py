@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from memorymark.cluster.nodes import on_node
-from memorymark.errors import MemoryMarkError, WorkerError, WorkerLostError
+from memorymark.errors import MemoryMarkError, WorkerLostError
 from memorymark.worker.confinement import Confinement
 from memorymark.worker.supervisor import WorkerProcess
 
@@ -96,16 +96,6 @@ class ClusterWorker:
     def is_fit(self) -> bool:
         """Tells whether the worker can take another call, as far as is known here."""
         return not self._is_over.is_set()
-
-    def answers(self, time_limit_seconds: float) -> bool:
-        """Tells whether the worker answers."""
-        if not self.is_fit:
-            return False
-        try:
-            self.call("load", {}, time_limit_seconds)
-        except WorkerError:
-            return False
-        return self.is_fit
 
     def kill(self) -> None:
         """Ends the worker, waits until its device memory is free, and gives its place back to the cluster."""

@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
-from memorymark.errors import StoppedError
+from memorymark.errors import StoppedError, WorkerError
 from memorymark.worker.confinement import Confinement
 from memorymark.worker.supervisor import AnyWorker, WorkerProcess
 
@@ -77,7 +77,7 @@ class WarmWorkers:
             if failed_before:
                 continue  # that start failed before this call; try a new one
             worker = ready.result()
-            if worker.answers(ANSWER_SECONDS):
+            if _answers(worker):
                 self._used += 1
                 return worker
             worker.kill()  # it died or hung while it waited, so start a new one
@@ -163,6 +163,17 @@ class WarmWorkers:
             with self._lock:
                 if self._loading is worker:
                     self._loading = None
+
+
+def _answers(worker: AnyWorker) -> bool:
+    """Tells whether a worker answers: one that was just killed may look alive until it is called."""
+    if not worker.is_fit:
+        return False
+    try:
+        worker.call("load", {}, ANSWER_SECONDS)
+    except WorkerError:
+        return False
+    return worker.is_fit
 
 
 class Lease:

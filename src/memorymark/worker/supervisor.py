@@ -118,16 +118,6 @@ class WorkerProcess:
             return False
         return self.process.poll() is None and self._reader.is_alive()
 
-    def answers(self, time_limit_seconds: float) -> bool:
-        """Tells whether the worker answers: one that was just killed may look alive until it is called."""
-        if not self.is_fit:
-            return False
-        try:
-            self.call("load", {}, time_limit_seconds)
-        except WorkerError:
-            return False
-        return self.is_fit
-
     def kill(self) -> None:
         """Ends the worker and everything it started, and waits until its device memory is free."""
         if self._is_killed:  # another process may have its id by now
@@ -200,9 +190,6 @@ class AnyWorker(Protocol):
 
     def call(self, name: str, arguments: dict[str, Any], time_limit_seconds: float) -> dict[str, Any]:
         """Calls it and waits for its answer; raises its errors here."""
-
-    def answers(self, time_limit_seconds: float) -> bool:
-        """Whether it answers."""
 
     def interrupt(self) -> None:
         """Ends it; a pending ``call`` raises."""
