@@ -2,8 +2,8 @@
 
 python benchmarks/answers.py [--only=advise-24,all-gpus] [--out=FOLDER]
 
-Each question runs in a fresh process on all cores, with an empty folder for traces. Others' work on the same machine makes
-both times longer; the last column says how much of it there was.
+Each question runs in a fresh process on all cores, with an empty folder for traces. Others' work on the same machine
+makes both times longer; the last column says how much of it there was.
 """
 
 from __future__ import annotations
