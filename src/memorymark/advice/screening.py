@@ -155,11 +155,12 @@ class Screening:
             tokens //= 2
 
     def option(
-        self, changes: tuple[str, ...], seq_len: int | None = None, *, accumulates: bool = True
+        self, changes: tuple[str, ...], seq_len: int | None = None, *, accumulates: bool = True, splits: bool = False
     ) -> TrainingOption | None:
         """Returns the option that some changes lead to; returns ``None`` and records why if they do not help.
 
-        Unless it ``accumulates``, its batch may be smaller than today's; ``accumulated`` makes up for that.
+        Unless it ``accumulates``, its batch may be smaller than today's; ``accumulated`` makes up for that. One that
+        ``splits`` for sure is not looked at with a single batch.
         """
         of_recipe = tuple(change for change in changes if change != "shorter")
         request = self._refusing(changes, lambda: self.changed(of_recipe))
@@ -173,6 +174,11 @@ class Screening:
             self._inquiry.refuse(changes, "needs bitsandbytes, which is not installed.")
             return None
         asked = replace(request, seq_len=seq_len) if seq_len else request
+        if splits:
+            option = self._refusing(changes, lambda: self._in_many_batches(changes, asked))
+            if option is not None:
+                self._tell(option)
+            return option
         found = self._refusing(changes, lambda: self._try(changes, asked, accumulates=accumulates))
         return found[1] if found else None
 
