@@ -26,8 +26,7 @@ class Strategies:
     """
 
     def __init__(self, inquiry: Inquiry, screening: Screening) -> None:
-        self._inquiry, self._screening = inquiry, screening
-        self._saves = self._splits = False  # whether the last way needed checkpointing, and accumulated beside
+        self._inquiry, self._screening, self._saves = inquiry, screening, False
 
     def options(self) -> tuple[Trial | None, list[TrainingOption]]:
         """Returns today's training, if it fits, and the ways to train."""
@@ -79,7 +78,8 @@ class Strategies:
     def _way(self, change: str) -> Iterator[TrainingOption]:
         """Yields the option that a change leads to, and with checkpointing where that is needed."""
         if self._saves:  # what needed it so far takes no more for activations
-            yield from self._with_checkpointing((change, "checkpointing"))
+            option = self._screening.option((change, "checkpointing"))
+            yield from [option] if option is not None else []
             return
         before = len(self._inquiry.refused)
         option = self._screening.option((change,))
@@ -101,10 +101,5 @@ class Strategies:
         if holds_it or not self._screening.is_roomy(saving):
             return
         self._saves = True
-        yield from self._with_checkpointing(saving)
-
-    def _with_checkpointing(self, changes: tuple[str, ...]) -> Iterator[TrainingOption]:
-        option = self._screening.option(changes, splits=self._splits)
-        if option is not None:
-            self._splits = option.accumulation_steps > self._inquiry.question.request.recipe.accumulation_steps
-            yield option
+        option = self._screening.option(saving)
+        yield from [option] if option is not None else []
