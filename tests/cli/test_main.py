@@ -47,6 +47,8 @@ INTERFACE = {
     ],
     "measure": ["MODEL", *REQUEST_OPTIONS],
     "predict": ["MODEL", *REQUEST_OPTIONS],
+    "matrix": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b")), "--all-gpus",
+               "--html", "--max-batch", "--svg"],
     "explain": ["MODEL", *REQUEST_OPTIONS, "--html", "--snapshot", "--svg"],
     "validate": [],
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
