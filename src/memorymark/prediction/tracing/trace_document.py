@@ -12,6 +12,7 @@ from memorymark.prediction.tracing.operation import Operation, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program
 from memorymark.results.explanation import ModuleFacts
 from memorymark.training.facts import TrainingFacts
+from memorymark.training.generation import Generation
 
 
 def to_document(step: TracedStep) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "facts": asdict(step.facts),
         "modules": [[path, *facts] for path, facts in step.modules.items()],
         "homes": list(step.homes.items()),
+        "generation": asdict(step.generation) if step.generation is not None else None,
         "worst": to_document(step.worst) if step.worst else None,
     }
 
@@ -109,6 +111,7 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         facts=TrainingFacts(**document["facts"]),
         modules={path: ModuleFacts(*facts) for path, *facts in document["modules"]},
         homes=dict(document["homes"]),
+        generation=_generation(document["generation"]),
         worst=from_document(document["worst"]) if document["worst"] else None,
     )
 
@@ -120,6 +123,10 @@ def _program(document: dict[str, Any], operations: list[Operation]) -> Program:
     ]
     marks = [(phase, end) for phase, end in document["marks"]]
     return Program(growths, marks, dict(document.get("carried", ())))
+
+
+def _generation(document: dict[str, Any] | None) -> Generation | None:
+    return None if document is None else Generation(document["completions"], tuple(document["cache"]))
 
 
 def _dtype(name: str) -> torch.dtype:
