@@ -70,7 +70,7 @@ INTERFACE = {
     "doctor": ["--json"],
     "history": ["JOB", "--database", "--json", "--limit", "--model", "--record"],
     "compare": ["JOBS", "--database", "--json"],
-    "report": ["JOB", "--database", "--json", "--output", "-o"],
+    "report": ["JOB", "--badge", "--database", "--json", "--output", "-o"],
     "serve": [
         "--address", "--allow-code", "--database", "--engine", "--host", "--job-seconds", "--open", "--open-to-all",
         "--origin", "--port", "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q",

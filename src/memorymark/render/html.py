@@ -8,10 +8,12 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from memorymark.render.card import badge_view, card_view
 from memorymark.render.explanation_view import picture_view
 from memorymark.render.html_views import title_of, view_of
 from memorymark.render.matrix import matrix_picture
 from memorymark.render.plain import clean
+from memorymark.results.analysis import Analysis
 from memorymark.results.explanation import Explanation
 from memorymark.results.grid import Grid
 from memorymark.results.matrix import Matrix
@@ -43,6 +45,16 @@ def picture(result: Explanation | Matrix) -> str:
     if isinstance(result, Matrix):
         return _templates().get_template("matrix.svg.jinja").render(matrix=matrix_picture(result))
     return _templates().get_template("timeline.svg.jinja").render(picture_view(result))
+
+
+def card(result: Analysis) -> str:
+    """Renders a picture of 1200 x 630 pixels to share."""
+    return _templates().get_template("card.svg.jinja").render(card=card_view(result), version=__version__)
+
+
+def badge(result: Analysis) -> str:
+    """Renders a badge for a README."""
+    return _templates().get_template("badge.svg.jinja").render(badge=badge_view(result))
 
 
 def _render(template: str, kind: str, view: dict[str, Any], **facts: str) -> str:
