@@ -45,19 +45,18 @@ def test_bars_are_as_long_as_the_memory_on_one_axis(analysis):
     assert all(bar["whisker"] is None for bar in card_view(analysis)["bars"])  # it was measured
 
 
-def test_what_is_predicted_has_its_interval_beside_it():
-    bars = [bar for bar in card_view(predicted())["bars"] if bar["width"]]
-    assert bars
-    assert all(bar["whisker"][0] <= LEFT + bar["width"] <= bar["whisker"][1] for bar in bars)
-
-
-def predicted():
+def test_what_is_predicted_has_its_interval_beside_it(analysis):
+    name = "peak_reserved_bytes"
     trials = [
-        replace(trial, intervals={name: (0.9 * getattr(trial, name), 1.1 * getattr(trial, name))
-                                  for name in ("peak_reserved_bytes", "device_bytes")})
-        for trial in SWEEP.plan.trials
-    ]  # fmt: skip
-    return replace(SWEEP.plan, trials=trials)
+        replace(trial, intervals={name: (0.9 * trial.peak_reserved_bytes, 1.1 * trial.peak_reserved_bytes)})
+        for trial in analysis.trials
+    ]
+    bars = card_view(replace(analysis, trials=trials))["bars"]
+
+    for bar in bars:
+        low, high = bar["whisker"]
+        assert low == pytest.approx(LEFT + 0.9 * bar["width"])
+        assert high == pytest.approx(min(LEFT + 1.1 * bar["width"], RIGHT))
 
 
 def test_a_batch_that_does_not_fit_is_said_to():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memorymark.render.rates import speed_words
-from memorymark.render.words import about_savings, heading
+from memorymark.render.words import about_savings, heading, why_not_timed
 from memorymark.results.analysis import Analysis
 from memorymark.results.trial import Trial
 from memorymark.units import format_bytes, format_ratio
@@ -67,7 +67,7 @@ def _bars(result: Analysis) -> Iterator[View]:
     for at, (kind, trial) in enumerate(named):
         view = {"kind": kind, "y": FIRST_BAR + BETWEEN * at, "height": BAR_HEIGHT, "width": 0, "whisker": None}
         if trial is None or not trial.fits:
-            yield {**view, "label": f"today: batch {result.current_batch_size:,} does not fit"}
+            yield {**view, "label": f"today: batch {result.current_batch_size:,} {why_not_timed(result)}"}
             continue
         held = result.info.held_bytes(trial)
         name = "recommended and maximum" if kind == "maximum" and trial == best else kind
