@@ -13,6 +13,7 @@ from memorymark.prediction.tracing.operation import Operation, TensorFacts
 from memorymark.prediction.tracing.program import Growth, Program, in_later_steps
 from memorymark.results.explanation import ModuleFacts
 from memorymark.training.facts import TrainingFacts
+from memorymark.training.generation import Generation
 
 
 def to_document(step: TracedStep) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "facts": asdict(step.facts),
         "modules": [[path, *facts] for path, facts in step.modules.items()],
         "homes": list(step.homes.items()),
+        "generation": asdict(step.generation) if step.generation is not None else None,
         "worst": to_document(step.worst) if step.worst else None,
     }
 
@@ -124,6 +126,7 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         facts=TrainingFacts(**document["facts"]),
         modules={path: ModuleFacts(*facts) for path, *facts in document["modules"]},
         homes=dict(document["homes"]),
+        generation=_generation(document["generation"]),
         worst=from_document(document["worst"]) if document["worst"] else None,
     )
 
@@ -138,6 +141,10 @@ def _program(document: dict[str, Any], operations: list[Operation], first: list[
     growths = [growth(written) for written in document["operations"]]
     marks = [(phase, end) for phase, end in document["marks"]]
     return Program(growths, marks, dict(document.get("carried", ())))
+
+
+def _generation(document: dict[str, Any] | None) -> Generation | None:
+    return None if document is None else Generation(document["completions"], tuple(document["cache"]))
 
 
 def _dtype(name: str) -> torch.dtype:
