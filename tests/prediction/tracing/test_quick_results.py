@@ -7,6 +7,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from memorymark.prediction.tracing.quick_results import QuickResults
 
+aten = torch.ops.aten
+
 
 class Counting(TorchDispatchMode):
     """Counts the operations that run."""
@@ -100,3 +102,59 @@ def test_a_size_that_only_values_tell_is_never_looked_up(counting):
     for _ in range(2):
         with pytest.raises(DynamicOutputShapeException):
             given.nonzero()
+
+
+@pytest.fixture
+def fake_mode():
+    return FakeTensorMode()
+
+
+@pytest.fixture
+def results(fake_mode):
+    return QuickResults(fake_mode)
+
+
+def made(fake_mode, *shape, **how):
+    with fake_mode:
+        return torch.empty(*shape, **how)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": torch.float16},
+        {"requires_grad": True},
+        {"device": "meta"},
+    ],
+)
+def test_tensors_of_another_kind_are_not_the_same(fake_mode, results, other):
+    results.of(aten.relu.default, (made(fake_mode, 4, 5),), {})
+    tensor = made(fake_mode, 4, 5, **other)
+
+    found, ran = results.of(aten.relu.default, (tensor,), {}), aten.relu.default(tensor)
+
+    assert (found.dtype, found.device) == (ran.dtype, ran.device)
+
+
+def test_numbers_of_another_type_are_not_the_same(fake_mode, results):
+    whole = made(fake_mode, 4, dtype=torch.int64)
+
+    found = [results.of(aten.add.Scalar, (whole, number), {}).dtype for number in (1, 1.0, True)]
+
+    assert found == [torch.int64, torch.float32, torch.int64]
+
+
+def test_a_result_that_is_written_over_an_input_is_the_one_that_is_written_to(fake_mode, results):
+    a, b, c = (made(fake_mode, 4) for _ in range(3))
+    results.of(aten.mul.out, (a, b), {"out": a})
+
+    assert results.of(aten.mul.out, (c, b), {"out": a}) is a
+
+
+def test_a_result_gets_the_shape_that_is_written_to_it(fake_mode, results):
+    a, b = made(fake_mode, 4, 5), made(fake_mode, 5, 6)
+    for _ in range(2):
+        result = made(fake_mode, 0)
+        results.of(aten.mm.out, (a, b), {"out": result})
+
+        assert result.shape == (4, 6)

@@ -60,7 +60,8 @@ class QuickResults:
             return self._made(found, inputs)
         result = func(*args, **kwargs)
         if key not in self._known:
-            self._known[key] = self._described(result, inputs)
+            is_as_it_was = self._key(func, args, kwargs, []) == key  # a result to write to may have been resized
+            self._known[key] = self._described(result, inputs) if is_as_it_was else None
         return result
 
     def _key(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Hashable | None:
@@ -99,6 +100,8 @@ class QuickResults:
         new = [one.untyped_storage()._cdata for one in outputs if one is not None]
         if len(new) > len({*new} - {*storages}) + sum(one in storages for one in new):
             return None  # two of them share a new storage
+        if any(len(_places(one, inputs, storages)) > 1 for one in outputs if one is not None):
+            return None  # the next may be given different tensors there
         described = _Result(tuple(None if one is None else _output(one, inputs, storages) for one in outputs), kind)
         again = self._made(described, inputs)
         same = map(_is_like, outputs, again if kind else [again])
@@ -132,11 +135,17 @@ def _may_be_known(func: Any) -> bool:
 
 
 def _output(tensor: Tensor, inputs: Sequence[Tensor], storages: Sequence[int]) -> _Output:
-    same = next((at for at, one in enumerate(inputs) if one is tensor), None)
-    storage = tensor.untyped_storage()._cdata
-    given = same if same is not None or storage not in storages else storages.index(storage)
+    given = next(iter(_places(tensor, inputs, storages)), None)
+    is_given = given is not None and inputs[given] is tensor
     place = tensor.shape, tensor.stride(), int(tensor.storage_offset())
-    return _Output(given, same is not None, *place, tensor.dtype, tensor.fake_device)  # type: ignore[attr-defined]
+    return _Output(given, is_given, *place, tensor.dtype, tensor.fake_device)  # type: ignore[attr-defined]
+
+
+def _places(tensor: Tensor, inputs: Sequence[Tensor], storages: Sequence[int]) -> list[int]:
+    """Returns at which places a result was given or, if it was not, what shares its storage."""
+    storage = tensor.untyped_storage()._cdata
+    same = [at for at, one in enumerate(inputs) if one is tensor]
+    return same or [at for at, one in enumerate(storages) if one == storage]
 
 
 def _is_like(tensor: Any, other: Any) -> bool:
