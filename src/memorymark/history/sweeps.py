@@ -34,6 +34,16 @@ class Sweeps:
             "finished_at": None,
             **_counts([one.case for one in cases if one.is_answered]),
         }
+        # Made before others have to wait for the writing.
+        rows = [
+            {
+                "sweep_id": sweep_id,
+                "number": one.case.number,
+                "answered": one.is_answered,
+                "document": storable(one.case.to_dict()),
+            }
+            for one in cases
+        ]
         with self._database.writing() as connection:
             before = connection.scalar(select(sweeps.c.change).where(sweeps.c.id == sweep_id).with_for_update())
             first = (before or 0) + 1
@@ -43,18 +53,9 @@ class Sweeps:
             else:
                 connection.execute(update(sweeps).where(sweeps.c.id == sweep_id).values(**columns))
                 connection.execute(delete(sweep_cases).where(sweep_cases.c.sweep_id == sweep_id))
-            rows = [
-                {
-                    "sweep_id": sweep_id,
-                    "number": one.case.number,
-                    "change": change,
-                    "answered": one.is_answered,
-                    "document": storable(one.case.to_dict()),
-                }
-                for change, one in enumerate(cases, first)
-            ]
-            if rows:
-                connection.execute(insert(sweep_cases), rows)
+            changed = [{**row, "change": change} for change, row in enumerate(rows, first)]
+            if changed:
+                connection.execute(insert(sweep_cases), changed)
 
     def ended(self, sweep_id: str, new: Sequence[GridCase], found: Sequence[GridCase]) -> None:
         """Notes cases that have just ended; ``found`` are all that have."""
