@@ -8,6 +8,7 @@ import memorymark as mm
 from memorymark.devices.allocations import PARTS_ALLOCATED, Source, Trace
 from memorymark.probe import explaining
 from memorymark.probe.explaining import Folds, anatomy_of, timeline_of
+from memorymark.probe.kinds import Kinds
 from memorymark.results.explanation import ModuleFacts
 from memorymark.results.trial import Trial
 from support.explained import BATCH, WORKLOADS, anatomy, probe_of
@@ -101,6 +102,16 @@ def test_logits_are_known_by_the_vocabulary():
 
     assert logits and all(module.total_bytes % (BATCH * 200) == 0 for module in logits)
     assert sum(module.total_bytes for module in logits) >= BATCH * 15 * 200 * 4
+
+
+@pytest.mark.parametrize(("classes", "kind"), [(32_128, "logits"), (4, "linear")])
+def test_many_logits_are_known_by_the_loss_too(classes, kind):
+    modules = {"": ModuleFacts("Net", "other"), "head": ModuleFacts("Linear", "linear")}
+    ran = [Source("aten._log_softmax.default", "", (64, classes)), Source("aten.mm.default", "head", (64, classes))]
+    kinds = Kinds.of(modules, ran, 0)
+
+    assert kinds.of_block(ran[1], lasting=False) == kind
+    assert kinds.of_block(Source("", "head"), lasting=True) == "linear"
 
 
 def test_equal_layers_are_folded_and_others_are_not():
