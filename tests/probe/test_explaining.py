@@ -172,5 +172,15 @@ def test_a_measured_step_is_explained_by_what_ran(measured):
     )
 
 
+def test_a_step_whose_operations_are_not_known_is_split_by_part_alone():
+    trace = Trace(before={1: 100}, events=[(2, 30), (2, -30)], marks=[("forward", 1), ("backward", 2)])
+    found = anatomy_of(Trial(batch_size=1, fits=True, peak_allocated_bytes=130), trace, {1: "weights"}, {})
+
+    assert found.timeline.operations == ["", "", ""]
+    assert [(module.path, module.parts) for module in found.modules] == [
+        ("", {"weights_bytes": 100, "activations_bytes": 30})
+    ]
+
+
 def test_an_explanation_reads_back(measured):
     assert mm.Explanation.from_dict(measured.to_dict()) == measured
