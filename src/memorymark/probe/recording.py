@@ -28,7 +28,7 @@ def record_step(
     places: Places | None = None,
 ) -> tuple[Trace, dict[Hashable, Owner]]:
     """Runs one step; returns its allocations, labelled if the ``places`` of its modules are given, and their owners."""
-    recorder = device.record()
+    recorder = device.record(counted=places is not None)
     owners: dict[Hashable, Owner] = {}
     homes: dict[Hashable, Source] = _weights_at(places, step, device)
     running = _Running(places, recorder) if places is not None else None
