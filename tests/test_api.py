@@ -29,6 +29,7 @@ FILES = {"html", "svg"}
         ("advise", keyword_types.AnalysisOptions, {"seq_len", "try_compile"}),
         ("predict", keyword_types.TrialOptions, {"batch_size"}),
         ("measure", keyword_types.TrialOptions, {"batch_size"}),
+        ("matrix", keyword_types.TrialOptions, {"all_gpus", "max_batch"}),
         ("explain", keyword_types.TrialOptions, {"batch_size", "snapshot"}),
     ],
 )
@@ -236,7 +237,9 @@ def test_the_callers_randomness_is_as_before():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("name", ["analyze", "predict", "measure", "explain", "max_batch_size", "analyze_all_gpus"])
+@pytest.mark.parametrize(
+    "name", ["analyze", "predict", "measure", "explain", "matrix", "max_batch_size", "analyze_all_gpus"]
+)
 def test_what_is_exported_says_what_it_does(name):
     assert inspect.getdoc(getattr(mm, name))
 

@@ -8,7 +8,7 @@
 Importing the package does not import torch; the first analysis does, in its own process.
 """
 
-from memorymark.api import advise, analyze, analyze_all_gpus, explain, measure, predict
+from memorymark.api import advise, analyze, analyze_all_gpus, explain, matrix, measure, predict
 from memorymark.client import Client
 from memorymark.errors import (
     CannotPredictError,
@@ -33,6 +33,7 @@ from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
 from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
+from memorymark.results.matrix import Matrix
 from memorymark.results.shown import show_with
 from memorymark.results.trial import Breakdown, Trial
 from memorymark.training.workload import Workload
@@ -49,6 +50,7 @@ __all__ = [
     "DoesNotFitError",
     "Explanation",
     "HistoryError",
+    "Matrix",
     "MemoryMarkError",
     "Question",
     "QueueFullError",
@@ -68,6 +70,7 @@ __all__ = [
     "analyze",
     "analyze_all_gpus",
     "explain",
+    "matrix",
     "max_batch_size",
     "measure",
     "predict",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memorymark.advice.advise import advise
 from memorymark.advice.explain import explained
+from memorymark.advice.matrix import matrix_of
 from memorymark.advice.suggesting import suggest
 from memorymark.devices.resolve import for_prediction
 from memorymark.engine.analyze import analyze_with
@@ -25,6 +26,7 @@ from memorymark.question.request import Request
 from memorymark.results.analysis import Analysis
 from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
+from memorymark.results.matrix import Matrix
 from memorymark.results.probe_info import ProbeInfo
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
@@ -184,6 +186,21 @@ def explain(
     try:
         site = Site(time_limit_seconds, kept, workload, keep_traces=True)
         return explained(request, batch_size, site, on_event, snapshot)
+    finally:
+        kept.close()
+
+
+def matrix(
+    question: Question,
+    *,
+    time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+    on_event: OnEvent = ignore,
+    workload: Workload | None = None,
+) -> Matrix:
+    """Predicts the largest batch for each of several GPUs and recipes."""
+    kept = KeptWorkers()
+    try:
+        return matrix_of(question, Site(time_limit_seconds, kept, workload, keep_traces=True), on_event)
     finally:
         kept.close()
 

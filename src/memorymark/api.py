@@ -16,6 +16,7 @@ from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
 from memorymark.results.explanation import Explanation
 from memorymark.results.lengths import Sweep
+from memorymark.results.matrix import Matrix
 from memorymark.results.result import Result
 from memorymark.results.trial import Trial
 from memorymark.training.workload import Workload
@@ -127,6 +128,23 @@ def explain(
     run, batch_size = taken_run(given, several_gpus=False), given.pop("batch_size")
     file = None if snapshot is None else Path(snapshot)
     return engine.explain(make_request(model, given), batch_size, workload=_own(model), snapshot=file, **run)
+
+
+def matrix(
+    model: str | Request | Workload,
+    *,
+    all_gpus: bool = False,
+    max_batch: int | None = None,
+    **options: Unpack[TrialOptions],
+) -> Matrix:
+    """Predicts where a training fits: the largest batch for each of several GPUs and recipes.
+
+    The GPUs are those that ``gpu`` names, ``all_gpus`` of the catalog, or those with a price. The recipes are the one
+    of the options, and others with less memory: bf16, checkpointing, an 8-bit optimizer, LoRA and QLoRA.
+    """
+    given: dict[str, Any] = {**options, "all_gpus": all_gpus, "max_batch": max_batch}
+    run = taken_run(given)
+    return engine.matrix(make_question(model, given), workload=_own(model), **run)
 
 
 def analyze_all_gpus(model: str | Request | Workload, **options: Unpack[AnalysisOptions]) -> Comparison:

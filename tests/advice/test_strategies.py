@@ -76,6 +76,14 @@ def test_weights_that_are_too_large_are_not_tried_whole():
     assert found.best.changes[0] == "zero2" and found.least_change == ("zero2",)
 
 
+def test_where_todays_does_not_fit_nothing_is_gathered_again_to_keep_its_batch():
+    machine = Machine(lambda r: r.recipe.least_bytes(2 * 10**10), of_batch, speed, parameters=2 * 10**10)
+    found = ask(machine, batch_size=1000, **EIGHT)
+
+    assert all(one.accumulation_steps == 1 for one in found.options)
+    assert found.best.effective_batch_size < found.effective_batch_size == 8000
+
+
 def test_checkpointing_is_added_where_a_batch_is_not_held_without():
     machine = Machine(fixed, lambda request: 20 * of_batch(request), speed, parameters=10**9)
     found = ask(machine, **EIGHT)

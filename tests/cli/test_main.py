@@ -47,6 +47,8 @@ INTERFACE = {
     ],
     "measure": ["MODEL", *REQUEST_OPTIONS],
     "predict": ["MODEL", *REQUEST_OPTIONS],
+    "matrix": ["MODEL", *(name for name in REQUEST_OPTIONS if name not in ("--batch-size", "-b")), "--all-gpus",
+               "--html", "--max-batch", "--svg"],
     "explain": ["MODEL", *REQUEST_OPTIONS, "--html", "--snapshot", "--svg"],
     "validate": [],
     "validate backward": ["MODEL", *REQUEST_OPTIONS],
@@ -68,7 +70,7 @@ INTERFACE = {
     "doctor": ["--json"],
     "history": ["JOB", "--database", "--json", "--limit", "--model", "--record"],
     "compare": ["JOBS", "--database", "--json"],
-    "report": ["JOB", "--database", "--json", "--output", "-o"],
+    "report": ["JOB", "--badge", "--database", "--json", "--output", "-o"],
     "serve": [
         "--address", "--allow-code", "--database", "--engine", "--host", "--job-seconds", "--open", "--open-to-all",
         "--origin", "--port", "--prediction-workers", "--queue-size", "--quiet", "--replay", "--replay-speed", "-q",

@@ -50,7 +50,7 @@ def test_a_report_is_what_its_name_says(kept, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["x.txt", "x.pdf", "x", "x.csv.gz"])
 def test_a_report_of_another_kind_is_refused_with_what_there_is(kept, tmp_path, name):
-    with pytest.raises(mm.UsageError, match=r"page \(.html\), the trials as a table \(.csv\) or a document \(.json\)"):
+    with pytest.raises(mm.UsageError, match=r"table \(.csv\), a document \(.json\) or a card to share \(.svg\)"):
         report("aaa", tmp_path / name, kept[0], as_json=False)
 
     assert not (tmp_path / name).exists()

@@ -1,13 +1,16 @@
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache
 
 import pytest
 
+from memorymark.history import Store
+from memorymark.history.listed_sweep import SweepCase
 from support.documentation import ROOT
 from support.faults import server_on
+from support.grids import case
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +36,9 @@ def served(tmp_path_factory):
         @cache
         def serve():
             history = tmp_path_factory.mktemp("served") / "history.db"
-            return running.enter_context(server_on(history, "--prediction-workers", "1"))
+            call = running.enter_context(server_on(history, "--prediction-workers", "1"))
+            with closing(Store(f"sqlite:///{history}")) as store:  # the sweep of the examples
+                store.sweeps.begin("9b8632e56eb9", "sweep.yaml", (), [SweepCase(case=case(1, 10.0), is_answered=True)])
+            return call
 
         yield serve

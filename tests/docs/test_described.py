@@ -24,6 +24,7 @@ COMMANDS = [
     ("measure",),
     ("predict",),
     ("explain",),
+    ("matrix",),
     ("watch",),
     ("fleet",),
     ("sweep",),
@@ -139,4 +140,10 @@ def test_every_field_of_an_explanation_is_explained():
     fields |= {f"timeline.{name}" for name in document["timeline"]}
     fields |= {f"modules[].{name}" for name in document["modules"][0]}
     fields |= {f"removable.{one.name}" for one in dataclasses.fields(Removable)}
+    assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()
+
+
+def test_every_field_of_a_matrix_is_explained():
+    document = mm.matrix(tiny(), gpu="a10", max_batch=2).to_dict()
+    fields = {*document, *(f"rows[].{name}" for name in document["rows"][0])}
     assert {field for field in fields if f"`{field}`" not in page("numbers.md")} == set()

@@ -90,6 +90,14 @@ def test_a_sweep_is_watched_filtered_and_opened(open_page, service):
     expect(page.get_by_text("How this was found")).to_be_visible()
     page.go_back()
     expect(rows(page)).to_have_count(1)
+    page.get_by_role("switch", name="Only what fits").press("Space")
+    expect(rows(page)).to_have_count(2)
+    with page.expect_response("**/sweeps/*"):
+        pass
+    expect(rows(page)).to_have_count(2)  # what the address asked for at first does not come back
+    page.evaluate("window.location.hash = window.location.hash.split('?')[0] + '?only=fits'")
+    expect(rows(page).get_by_role("link")).to_have_count(2)
+    expect(page.get_by_role("combobox", name="GPU")).to_have_text("Any")
 
     with page.expect_download() as started:
         page.get_by_role("button", name="Export as CSV").click()

@@ -114,7 +114,8 @@ def test_what_is_measured_on_whatever_is_here_is_another_sweep_elsewhere(monkeyp
 
 
 def test_axes_are_the_options_that_vary_by_the_names_that_people_know():
-    document = "seq_len: 8\nmodel: [bert, gpt2]\ngpu: a10\nrecipe:\n  - {tf32: true}\n  - {precision: bf16}\n  - {batch_size: 4}\n"
+    recipes = "recipe:\n  - {tf32: true}\n  - {precision: bf16}\n  - {batch_size: 4}\n"
+    document = f"{recipes}gpu: a10\nmodel: [bert, gpt2]\n"
     axes = axes_of([waiting(case) for case in cases(document)])
 
     assert [(axis.name, [value.label for value in axis.values], axis.in_words) for axis in axes] == [

@@ -112,6 +112,25 @@ def test_one_real_rank_of_a_group_that_sends_nothing_trains(strategy):
     assert bool(buckets) == (strategy == "ddp")
 
 
+@pytest.mark.parametrize(("gpus", "parts"), [(2, 2), (8, 8)])
+def test_one_real_rank_of_gpus_that_share_layers_trains(gpus, parts):
+    recipe, device = Recipe(gpus=gpus, tensor_parallel=2), torch.device("cpu")
+    workload = mm.Workload(two_ranks.small_llama, two_ranks.make_texts, name="net")
+    with alone_of_many(recipe):
+        model = two_ranks.small_llama()
+        wrapper, buckets = spread_over(model, recipe, device)
+        step = TrainingStep(workload, recipe, device, model=model, wrapper=wrapper)
+        for _ in range(2):
+            step(2)
+        queries, norm = model.model.layers[0].self_attn.q_proj.weight, model.model.norm.weight
+        state = sum(one.numel() for one in step.optimizer_state() if one.dim())
+
+    assert wrapper is None and not buckets
+    assert local_part(queries).numel() == queries.numel() // parts
+    assert local_part(norm).numel() == norm.numel() // (gpus // 2)  # which every GPU has that shares the layer
+    assert state == 2 * sum(local_part(one).numel() for one in model.parameters())
+
+
 def test_a_process_of_a_group_is_left_alone():
     with (
         alone_of_many(Recipe(gpus=2)),

@@ -11,13 +11,14 @@ from http_schemas import described, fields_table, link_to, type_of
 
 SERVICE = "http://127.0.0.1:5001"
 JOB = "6224896441e2"
+SWEEP = "9b8632e56eb9"
 # What an example sends, by path.
 BODIES: dict[str, dict[str, Any]] = {
     "/analyze": {"model_name": "bert", "gpu": "a10"},
     "/advise": {"model_name": "bert", "gpu": "a10"},
     "/jobs": {"model_name": "gpt2", "gpu": "l4", "precision": "bf16"},
 }
-GROUPS = {"facts": "Facts", "work": "Questions that wait for the answer", "jobs": "Jobs"}
+GROUPS = {"facts": "Facts", "work": "Questions that wait for the answer", "jobs": "Jobs", "sweeps": "Sweeps"}
 MEANINGS = {
     "200": "answered",
     "202": "a new job; the header `Location` has its address",
@@ -25,7 +26,7 @@ MEANINGS = {
     "400": "the body or the query is wrong",
     "401": "the token is missing or wrong",
     "403": "the service does not accept this host name, or does not allow what was asked",
-    "404": "there is no such job",
+    "404": "there is no such job or sweep",
     "409": "somebody cancelled the job",
     "413": "the body is larger than 320 KiB",
     "415": "the body is not `application/json`",
@@ -66,7 +67,7 @@ def _parts_of(method: str, path: str, call: dict[str, Any]) -> Iterator[str]:
 
 
 def _example(method: str, path: str) -> str:
-    words = ["curl -s", f"{SERVICE}{path.replace('{job_id}', JOB)}"]
+    words = ["curl -s", f"{SERVICE}{path.format(job_id=JOB, sweep_id=SWEEP)}"]
     if method == "delete":
         words.insert(1, "-X DELETE")
     elif method == "post":

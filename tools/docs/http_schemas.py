@@ -18,6 +18,7 @@ EXPLAINED = {
     "Health": "../service.md#get-health",
     "JobView": "../service.md#get-jobsjob_id",
     "OptionView": "../service.md#get-options",
+    "SweepView": "../service.md#get-sweeps-and-get-sweepssweep_id",
     "Trial": "../numbers.md#json-of-a-trial",
 }
 BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}

@@ -67,7 +67,7 @@ class Screening:
         self._effective_batch = question.current_batch_size * recipe.accumulation_steps * recipe.data_parallel
         self.start: TrainingOption | None = None
         self.missing_bytes: dict[tuple[str, ...], int] = {}
-        self._fits_today = True
+        self._fits_today = self._keeps_effective_batch = True
 
     def options(self) -> tuple[Trial | None, list[TrainingOption]]:
         """Returns today's training, if it fits, and the options that are better; none if no batch of it fits."""
@@ -118,8 +118,12 @@ class Screening:
             yield from [option] if option is not None else []
 
     def does_not_fit(self) -> None:
-        """Says that today's training does not fit: from here on, today's effective batch is worth any speed."""
+        """Says that today's training does not fit: from here on, today's effective batch is worth any speed.
+
+        Not so on several GPUs: their parts of the weights would be gathered for each batch that is accumulated.
+        """
         self.start, self._fits_today = None, False
+        self._keeps_effective_batch = self._today.recipe.gpus == 1
 
     def smaller(self) -> Iterator[TrainingOption]:
         """Yields recipes that fit although today's does not, smallest change first; for all but language models."""
@@ -233,7 +237,8 @@ class Screening:
 
     def _splits(self, recipe: Recipe, batch_size: int) -> bool:
         """Tells whether today's effective batch takes several batches of this size."""
-        return recipe.can_accumulate and batch_size < self.share_of(recipe)
+        keeps = self._keeps_effective_batch and recipe.can_accumulate
+        return keeps and batch_size < self.share_of(recipe)
 
     def share_of(self, recipe: Recipe) -> int:
         """Returns how much of today's effective batch one of the batches has that are trained on at once, at least."""

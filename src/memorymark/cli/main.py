@@ -20,6 +20,7 @@ from memorymark.cli.explain import explain
 from memorymark.cli.fleet import fleet
 from memorymark.cli.gpus import gpus
 from memorymark.cli.history import compare, history
+from memorymark.cli.matrix import matrix
 from memorymark.cli.measure import measure
 from memorymark.cli.models import models
 from memorymark.cli.parsing_errors import as_usage_error
@@ -48,7 +49,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help takes half the time and does not truncate option names
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze, advise, explain, measure, predict, sweep):
+for command in (analyze, advise, explain, matrix, measure, predict, sweep):
     app.command(cls=Command)(command)
 app.command(context_settings=WATCH_SETTINGS)(watch)
 app.add_typer(validate_app, name="validate")

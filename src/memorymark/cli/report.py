@@ -13,9 +13,11 @@ from memorymark.cli.history import Database, open_history, result_of
 from memorymark.cli.output_files import write_output
 from memorymark.errors import UsageError
 from memorymark.messages import Message
+from memorymark.results.analysis import Analysis
 from memorymark.results.result import Result
 
-FORMS = (".html", ".htm", ".csv", ".json")
+FORMS = (".html", ".htm", ".csv", ".json", ".svg")
+PICTURE = ".svg"
 
 
 def report(
@@ -24,18 +26,30 @@ def report(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The file to write; its ending sets the format: .html, .csv or .json."),
+        typer.Option(
+            "--output", "-o", help="The file to write; its ending sets the format: .html, .csv, .json or .svg."
+        ),
     ] = Path("report.html"),
     database: Database = "",
     as_json: o.Json = False,
+    badge: Annotated[
+        bool, typer.Option("--badge", help="With an .svg file: a badge for a README instead of a card to share.")
+    ] = False,
 ) -> None:
-    """Write a past analysis as a self-contained HTML page, its trials as CSV, or all of it as JSON."""
+    """Write a past analysis as a self-contained HTML page, its trials as CSV, all of it as JSON, or a card as SVG."""
     from memorymark.render.json import print_json
     from memorymark.render.plain import one_line
 
     _require_writable(output, job)
+    if badge and output.suffix.lower() != PICTURE:
+        raise UsageError(
+            Message("{badge} is a picture; name a file that ends in .svg with {output}."),
+            code="conflict",
+            field="badge",
+            given=True,
+        )
     result = _of_file(Path(job)) if Path(job).is_file() else _of_job(job, database)
-    write_output(output, _written(result, output.suffix.lower()), "output")
+    write_output(output, _written(result, output.suffix.lower(), badge=badge), "output")
     if as_json:
         print_json({"kind": "report", "report": str(output)})
     else:
@@ -47,8 +61,8 @@ def _require_writable(output: Path, job: str) -> None:
     if output.suffix.lower() not in FORMS:
         what = f"ends in {output.suffix}" if output.suffix else "has no ending"
         raise UsageError(
-            f"{output} {what}, and a report is a page (.html), the trials as a table (.csv) or a document (.json); "
-            "use one of these endings.",
+            f"{output} {what}, and a report is a page (.html), the trials as a table (.csv), a document (.json) or "
+            "a card to share (.svg); use one of these endings.",
             code="malformed",
             field="output",
             given=output,
@@ -63,7 +77,9 @@ def _require_writable(output: Path, job: str) -> None:
         )
 
 
-def _written(result: Result, form: str) -> str:
+def _written(result: Result, form: str, *, badge: bool = False) -> str:
+    if form == PICTURE:
+        return _picture(result, badge=badge)
     if form == ".csv":
         from memorymark.render.csv import as_csv
 
@@ -73,6 +89,18 @@ def _written(result: Result, form: str) -> str:
     from memorymark.render.html import page
 
     return page(result)
+
+
+def _picture(result: Result, *, badge: bool) -> str:
+    from memorymark.render import html
+
+    if not isinstance(result, Analysis):
+        raise UsageError(
+            Message("a card is of one analysis on one GPU; write this as a page (.html) with {output}."),
+            code="not_applicable",
+            field="output",
+        )
+    return html.badge(result) if badge else html.card(result)
 
 
 def _of_job(job: str, database: str) -> Result:

@@ -133,7 +133,7 @@ def _what_else(recipe: Recipe, *, capped: bool) -> Message | str:
     if recipe.gpus > 1:
         recompute = "add {gradient_checkpointing}, " if recipe.gradient_checkpointing == "none" else ""
         more = f"take more {{gpus}}, {recompute}or shorten the samples"
-        said = more if recipe.shards_weights else "cut the weights with {strategy:fsdp}, " + more
+        said = more if recipe.cuts_weights else "cut the weights with {strategy:fsdp}, " + more
         return Message(said)
     if capped:
         return Message("raise {memory_gib}, or take a smaller model or shorter samples")

@@ -18,6 +18,7 @@ from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError
 from memorymark.events import OnEvent, StageStarted, ignore, one_at_a_time
 from memorymark.prediction.tracing.sharing import generation
+from memorymark.probe.base import OpenProbe
 from memorymark.question.question import Question
 from memorymark.results.analysis import Analysis
 from memorymark.results.comparison import Comparison
@@ -39,11 +40,16 @@ def compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
     """Analyzes the request for every GPU of the catalog, or for those that are named."""
     request, compared = question.request, question.gpus_compared
     others = [KeptWorkers() for _ in range(min(site.lanes, len(compared) // FEWEST_FOR_A_WORKER) - 1)]
+    workers, parts = [site.workers, *others], _parts(compared, 1 + len(others))
+    opened = [
+        replace(site, workers=own).open(replace(request, target=for_gpu(request.target, part[0])))
+        for own, part in zip(workers, parts, strict=True)
+    ]
     on_event(site.announce("tracing", request))
     tell = one_at_a_time(on_event)
-    pieces = [partial(_analyzed, question, site, tell, part) for part in _parts(compared, 1 + len(others))]
+    pieces = [partial(_analyzed, question, tell, part, probe) for part, probe in zip(parts, opened, strict=True)]
     try:
-        found = {gpu: one for part in side_by_side(pieces, [site.workers, *others], _end) for gpu, one in part.items()}
+        found = {gpu: one for part in side_by_side(pieces, workers, _end) for gpu, one in part.items()}
     finally:
         for other in others:
             other.close()
@@ -67,12 +73,12 @@ def _parts(gpus: Sequence[GpuEntry], count: int) -> list[Sequence[GpuEntry]]:
 
 
 def _analyzed(
-    question: Question, site: Site, tell: OnEvent, gpus: Sequence[GpuEntry], workers: Workers | None
+    question: Question, tell: OnEvent, gpus: Sequence[GpuEntry], opened: OpenProbe, _: object
 ) -> dict[str, _Found]:
-    """Returns what is found for each GPU, by its id."""
-    request, found = question.request, {}
+    """Returns what is found for each GPU, by its id; the probe is opened for the first."""
+    found: dict[str, _Found] = {}
     start = time.perf_counter()
-    with replace(site, workers=workers).open(replace(request, target=for_gpu(request.target, gpus[0]))) as probe:
+    with opened as probe:
         for gpu in gpus:
             if gpu is not gpus[0]:
                 start = time.perf_counter()

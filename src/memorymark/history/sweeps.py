@@ -44,24 +44,25 @@ class Sweeps:
             "finished_at": None,
             **_counts([one.case for one in cases if one.is_answered]),
         }
+        # Made before others have to wait for the writing.
+        rows = [
+            {
+                "sweep_id": sweep_id,
+                "number": one.case.number,
+                "answered": one.is_answered,
+                "document": storable(one.case.to_dict()),
+            }
+            for one in cases
+        ]
         with self._database.writing() as connection:
             columns |= dict.fromkeys(("started_at", "alive_at"), _now(connection))
             add(connection, sweeps, [{"id": sweep_id, "change": 0, **columns}])  # another process may, too
             before = connection.scalar(_change_of(sweep_id)) or 0
-            _note(connection, sweep_id, change=before + len(cases), **columns)
+            _note(connection, sweep_id, change=before + len(rows), **columns)
             connection.execute(delete(sweep_cases).where(sweep_cases.c.sweep_id == sweep_id))
-            rows = [
-                {
-                    "sweep_id": sweep_id,
-                    "number": one.case.number,
-                    "change": change,
-                    "answered": one.is_answered,
-                    "document": storable(one.case.to_dict()),
-                }
-                for change, one in enumerate(cases, before + 1)
-            ]
-            if rows:
-                connection.execute(insert(sweep_cases), rows)
+            changed = [{**row, "change": change} for change, row in enumerate(rows, before + 1)]
+            if changed:
+                connection.execute(insert(sweep_cases), changed)
 
     def ended(self, sweep_id: str, new: Sequence[GridCase]) -> None:
         """Notes cases that have just ended, but for those that another run of the same sweep has answered before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memorymark.messages import option_in
+from memorymark.render.flags import flags
 from memorymark.render.words import PARTS, prediction_notes, training_notes
 from memorymark.results.explanation import AliveBlocks, Explanation, MemoryKind, ModuleMemory, RemovableThing
 from memorymark.units import format_bytes
@@ -62,13 +62,8 @@ def about_removable(result: Explanation) -> str | None:
     if found is None:
         return None
     what = THINGS[found.what][0]
-    options = " ".join(
-        option_in(name, "command_line", str(value))
-        for name, value in found.recipe.items()
-        if value not in (False, "auto")
-    ).replace(" full", "")
     return (
-        f"{what} {100 * found.share:.0f} % of the peak: with {options} it is "
+        f"{what} {100 * found.share:.0f} % of the peak: with {flags(found.recipe)} it is "
         f"{format_bytes(found.peak_allocated_bytes)} instead of {format_bytes(result.timeline.peak_bytes)}."
     )
 

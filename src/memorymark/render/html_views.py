@@ -12,6 +12,7 @@ from memorymark.render.explanation_view import explanation_view
 from memorymark.render.families import WAYS, batch, costs_of_families, least_change, longest
 from memorymark.render.grid import grid_view
 from memorymark.render.html_charts import memory_chart, throughput_chart
+from memorymark.render.matrix import matrix_view
 from memorymark.render.rates import rate, rate_interval, short_run_words, speed_words, unit_of
 from memorymark.render.words import (
     PARTS,
@@ -38,6 +39,7 @@ from memorymark.results.explanation import Explanation
 from memorymark.results.family import Family
 from memorymark.results.grid import Grid
 from memorymark.results.lengths import Length, Sweep
+from memorymark.results.matrix import Matrix
 from memorymark.results.option import TrainingOption
 from memorymark.results.result import Result
 from memorymark.results.trial import Breakdown, Trial
@@ -46,13 +48,15 @@ from memorymark.results.trial import Breakdown, Trial
 View = dict[str, Any]
 
 
-def view_of(result: Result | Trial | Grid | Explanation) -> tuple[str, View]:
+def view_of(result: Result | Trial | Grid | Explanation | Matrix) -> tuple[str, View]:
     """Returns the name of a result's template, and its data."""
     match result:
         case Trial():
             return "trial", _trial(result)
         case Explanation():
             return "explanation", {**explanation_view(result), "breakdown": _breakdown(result.trial.breakdown)}
+        case Matrix():
+            return "matrix", matrix_view(result)
         case Grid():
             return "grid", grid_view(result)
         case Sweep():
@@ -65,7 +69,7 @@ def view_of(result: Result | Trial | Grid | Explanation) -> tuple[str, View]:
             return "analysis", _analysis(result)
 
 
-def title_of(result: Result | Trial | Grid | Explanation) -> str:
+def title_of(result: Result | Trial | Grid | Explanation | Matrix) -> str:
     """Describes a result in a few words."""
     if isinstance(result, Trial):
         return f"batch {result.batch_size}, {result.source}"

@@ -8,8 +8,10 @@ from typing import Any
 from memorymark.render.console import CleanConsole
 from memorymark.render.explanation import print_explanation
 from memorymark.render.html import fragment
+from memorymark.render.matrix import print_matrix
 from memorymark.render.terminal import print_facts, print_result
 from memorymark.results.explanation import Explanation
+from memorymark.results.matrix import Matrix
 from memorymark.results.trial import Trial
 
 WIDTH = 110
@@ -28,6 +30,8 @@ def as_text(result: Any) -> str:
         print_facts(result, console)
     elif isinstance(result, Explanation):
         print_explanation(result, console)
+    elif isinstance(result, Matrix):
+        print_matrix(result, console)
     else:
         print_result(result, console)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")

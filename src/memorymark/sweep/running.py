@@ -77,9 +77,10 @@ class Sweeping:
         try:
             self._engine.require(list(self._cases.values()))
             missing = [case for case in self._cases.values() if self._fresh or not self._is_known(case)]
+            sets = together(missing, self._most)
             self._kept.begin(self._found)
             self._report(None)
-            for work in together(missing, self._most):
+            for work in sets:
                 self._engine.submit(work)
             while len(self._found) < len(self._cases):
                 for happened in self._engine.next(LOOK_SECONDS):

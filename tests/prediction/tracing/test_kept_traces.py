@@ -16,6 +16,7 @@ from memorymark.prediction.tracing.fake_step import trace_training
 from memorymark.prediction.tracing.kept_traces import KeptTraces, default_folder
 from memorymark.prediction.tracing.trace_document import from_document, to_document
 from memorymark.probe.predicted import PredictedProbe
+from memorymark.training.generation import Generation
 from memorymark.worker.calls import Worker
 from memorymark.worker.traces import Traces
 from support.tiny import tiny
@@ -70,6 +71,18 @@ def test_a_trace_comes_back_as_it_was(recipe):
     probes = [PredictedProbe(one, recipe, find_gpu("a10")) for one in (step, back)]
     assert probes[0].measure(16) == probes[1].measure(16)
     assert probes[0].forecast() == probes[1].forecast()
+
+
+def test_what_generating_samples_takes_and_where_operations_belong_come_back_too(tiny_trace):
+    step = replace(tiny_trace, generation=Generation(4, (100, 200)))
+    back = from_document(json.loads(json.dumps(to_document(step))))
+
+    assert back.generation == step.generation
+    assert (back.modules, back.homes) == (step.modules, step.homes)
+    assert [growth.operation.module for growth in back.later.operations] == [
+        growth.operation.module for growth in step.later.operations
+    ]
+    assert {"inner", "outer"} <= {growth.operation.module for growth in back.later.operations}
 
 
 def test_a_kept_trace_gives_the_answer_that_it_gave_at_first(folder, monkeypatch):

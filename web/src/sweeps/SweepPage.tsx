@@ -98,8 +98,17 @@ function pageAddress(hash: string): string {
 function useView(sweep: GridSweep, asked: string): [View, (view: View) => void] {
   const [view, setView] = useState(() => readView(asked, sweep.axes));
   const query = viewQuery(view);
+  // What is written here comes back as what is asked; anything else came by a link.
+  const written = useRef(asked);
+  const before = useRef(asked);
+  useEffect(() => {
+    if (asked === before.current) return;
+    before.current = asked;
+    if (asked !== written.current) setView(readView(asked, sweep.axes));
+  }, [asked, sweep.axes]);
   useEffect(() => {
     const timer = setTimeout(() => {
+      written.current = query;
       const address = link.sweep(sweep.id, query);
       if (window.location.hash !== address) window.history.replaceState(window.history.state, "", address);
     }, WRITE_AFTER_MS);

@@ -100,14 +100,6 @@ class Memory:
         numbers = dict.fromkeys(tensor.storage for tensor in outputs if tensor.storage in kept)
         return [self.blocks.pop(number) for number in numbers if number in self.blocks]
 
-    def _free(self, numbers: Iterable[int], kept: frozenset[int]) -> None:
-        for number in numbers:
-            block = self.blocks.pop(number, None) if number not in kept else None
-            if block is not None:
-                self.allocator.free(block)
-            if self.host.sizes:
-                self.host.free(number)
-
     def _run_phase(
         self,
         requests: Sequence[Request],
@@ -117,14 +109,21 @@ class Memory:
         *,
         in_backward: bool,
     ) -> None:
+        blocks, allocate, free, on_host = self.blocks, self.allocator.allocate, self.allocator.free, self.host.sizes
         for freed, numbers, first, kind, plain, product, growth in requests:
-            if freed:
-                self._free(freed, kept)
+            for number in freed:
+                if number in blocks and number not in kept:
+                    free(blocks.pop(number))
+                if number in on_host:
+                    self.host.free(number)
             if self.follow is not None:
                 self.follow(growth)
             if plain and taken[kind] is NOTHING:  # nearly all
                 for at, number in enumerate(numbers, first):
-                    self._allocate(number, sizes[at], growth.operation.stream)
+                    if number in blocks:
+                        free(blocks[number])
+                    if sizes[at]:
+                        blocks[number] = allocate(sizes[at], growth.operation.stream)
                 if product:
                     self._keep_workspaces(growth.operation.base_name, in_backward=in_backward)
                 continue

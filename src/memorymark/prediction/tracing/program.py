@@ -229,9 +229,15 @@ def merge(traces: Sequence[StepTrace], batch_size: int, stride: int = 1) -> tupl
                 for_later.append(once_more)
             else:
                 for_first.append(Growth(other, op, batch_size, stride=stride))
-                for_later.append(Growth(renumbered(other, op), op, batch_size, stride=stride))
+                for_later.append(in_later_steps(for_first[-1]))
     carried = _carried(for_first, for_later)
     return Program(for_first, _marks(for_first, traces[0].marks)), Program(for_later, traces[1].marks, carried)
+
+
+def in_later_steps(growth: Growth) -> Growth:
+    """Returns an operation of the first step as later ones do it, which is how it was traced at the larger size."""
+    op, larger = growth.operation, growth.larger
+    return Growth(renumbered(op, larger), larger, growth.batch_size, stride=growth.stride)
 
 
 def _carried(first: Sequence[Growth], later: Sequence[Growth]) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -9,17 +10,21 @@ import torch
 
 from memorymark.prediction.tracing.fake_step import TracedStep
 from memorymark.prediction.tracing.operation import Operation, TensorFacts
-from memorymark.prediction.tracing.program import Growth, Program
+from memorymark.prediction.tracing.program import Growth, Program, in_later_steps
 from memorymark.results.explanation import ModuleFacts
 from memorymark.training.facts import TrainingFacts
+from memorymark.training.generation import Generation
 
 
 def to_document(step: TracedStep) -> dict[str, Any]:
-    """Returns the step as JSON types; repeated tensors and operations are written once and referenced by index."""
+    """Returns the step as JSON types; repeated tensors and operations are written once and referenced by index.
+
+    What a later step does like the first is told by the place in that.
+    """
     tables = _Tables()
     return {
-        "first": tables.program(step.first),
-        "later": tables.program(step.later),
+        "first": tables.program(step.first, {}),
+        "later": tables.program(step.later, _places(step.first)),
         "operations": tables.operations,
         "tensors": [
             [list(t.shape), str(t.dtype).removeprefix("torch."), t.storage, t.contiguous, t.channels_last]
@@ -31,8 +36,16 @@ def to_document(step: TracedStep) -> dict[str, Any]:
         "facts": asdict(step.facts),
         "modules": [[path, *facts] for path, facts in step.modules.items()],
         "homes": list(step.homes.items()),
+        "generation": asdict(step.generation) if step.generation is not None else None,
         "worst": to_document(step.worst) if step.worst else None,
     }
+
+
+def _places(first: Program) -> dict[int, int]:
+    """Returns where the first step does what later ones do likewise, by the id of the operation at a larger size."""
+    times = Counter(id(growth.larger) for growth in first.operations)
+    places = enumerate(first.operations)
+    return {id(one.larger): at for at, one in places if times[id(one.larger)] == 1 and not one.repeats}
 
 
 class _Tables:
@@ -43,10 +56,13 @@ class _Tables:
         self.operations: list[list[Any]] = []
         self._places: dict[int, int] = {}
 
-    def program(self, program: Program) -> dict[str, Any]:
-        """Returns a program whose operations are in the table."""
+    def program(self, program: Program, like: dict[int, int]) -> dict[str, Any]:
+        """Returns a program whose operations are in the table, or are ``like`` those of another."""
         return {
-            "operations": [self._growth(growth) for growth in program.operations],
+            "operations": [
+                like[id(growth.larger)] if id(growth.larger) in like else self._growth(growth)
+                for growth in program.operations
+            ],
             "marks": [list(mark) for mark in program.marks],
             "carried": [list(pair) for pair in program.carried.items()],
         }
@@ -64,9 +80,9 @@ class _Tables:
                     operation.name,
                     [self.tensors.setdefault(facts, len(self.tensors)) for facts in operation.inputs],
                     [self.tensors.setdefault(facts, len(self.tensors)) for facts in operation.outputs],
-                    list(operation.arguments),
-                    list(operation.freed),
-                    [list(made) for made in operation.made],
+                    operation.arguments,
+                    operation.freed,
+                    operation.made,
                     operation.eager,
                     operation.on_host,
                     operation.stream,
@@ -99,9 +115,10 @@ def from_document(document: dict[str, Any]) -> TracedStep:
     ]
 
     tensor_count, frozen_tensor_count = document["tensor_counts"]
+    first = _program(document["first"], operations, [])
     return TracedStep(
-        first=_program(document["first"], operations),
-        later=_program(document["later"], operations),
+        first=first,
+        later=_program(document["later"], operations, first.operations),
         weights=dict(document["weights"]),
         owners=dict(document["owners"]),
         tensors=tensor_count,
@@ -109,17 +126,25 @@ def from_document(document: dict[str, Any]) -> TracedStep:
         facts=TrainingFacts(**document["facts"]),
         modules={path: ModuleFacts(*facts) for path, *facts in document["modules"]},
         homes=dict(document["homes"]),
+        generation=_generation(document["generation"]),
         worst=from_document(document["worst"]) if document["worst"] else None,
     )
 
 
-def _program(document: dict[str, Any], operations: list[Operation]) -> Program:
-    growths = [
-        Growth(operations[a], operations[b], batch_size, repeats, tuple(carried), stride)
-        for a, b, batch_size, repeats, carried, stride in document["operations"]
-    ]
+def _program(document: dict[str, Any], operations: list[Operation], first: list[Growth]) -> Program:
+    def growth(written: Any) -> Growth:
+        if isinstance(written, int):
+            return in_later_steps(first[written])
+        a, b, batch_size, repeats, carried, stride = written
+        return Growth(operations[a], operations[b], batch_size, repeats, tuple(carried), stride)
+
+    growths = [growth(written) for written in document["operations"]]
     marks = [(phase, end) for phase, end in document["marks"]]
     return Program(growths, marks, dict(document.get("carried", ())))
+
+
+def _generation(document: dict[str, Any] | None) -> Generation | None:
+    return None if document is None else Generation(document["completions"], tuple(document["cache"]))
 
 
 def _dtype(name: str) -> torch.dtype:
