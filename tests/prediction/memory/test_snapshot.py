@@ -125,8 +125,10 @@ def test_a_file_is_written_that_unpickles(tmp_path):
 
 
 def test_devices_without_a_history_are_refused_in_a_sentence(tmp_path):
+    heard = []
     with pytest.raises(mm.UsageError, match="snapshot= needs the history of a CUDA GPU's allocator"):
-        mm.explain(tiny(), 8, device="cpu", snapshot=tmp_path / "snapshot.pickle")
+        mm.explain(tiny(), 8, device="cpu", snapshot=tmp_path / "snapshot.pickle", on_event=heard.append)
+    assert not any("recording" in getattr(event, "message", "") for event in heard)  # before anything runs
     with pytest.raises(mm.UsageError, match="there is no such folder"):
         mm.explain(tiny(), 8, gpu="a10", snapshot="/no/such/folder/snapshot.pickle")
 
