@@ -113,3 +113,12 @@ def test_the_code_to_paste_is_that_of_the_best_way():
 
     assert "fully_shard" in found.code(found.best).pytorch
     assert found.to_dict()["options"][0]["recipe"]["strategy"] == "zero2"
+
+
+def test_a_batch_that_does_not_divide_among_the_gpus_gets_no_smaller():
+    shared = {"recipe": Recipe(gpus=8, tensor_parallel=8, precision="bf16"), "gpu": "h200"}
+    found = ask(Machine(fixed, of_batch, lambda *_: 100.0, parameters=10**9), batch_size=12, **shared)
+
+    assert found.effective_batch_size == 12
+    assert {one.changes: one.effective_batch_size for one in found.options}["fsdp",] == 16
+    assert all(one.effective_batch_size >= 12 for one in found.options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from memorymark.advice.removable import Candidate, candidates
 from memorymark.engine.reference import check_catalog_reference, check_reference
 from memorymark.engine.site import Site
-from memorymark.engine.snapshot_file import require_folder, write_snapshot
+from memorymark.engine.snapshot_file import require_folder, require_history, write_snapshot
 from memorymark.errors import MemoryMarkError
 from memorymark.events import OnEvent, StageStarted
 from memorymark.question.request import Request
@@ -30,6 +30,8 @@ def explained(
     on_event(site.announce("building", request))
     with opened as probe:
         check_reference(request, probe.info)
+        if snapshot is not None:
+            require_history(probe.info)
         doing = "following a predicted step" if probe.info.source == "predicted" else "recording a step"
         on_event(StageStarted("throughput", f"{doing} at batch {batch_size}"))
         anatomy, info = probe.explain(batch_size), probe.info

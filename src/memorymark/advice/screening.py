@@ -241,8 +241,8 @@ class Screening:
         return keeps and batch_size < self.share_of(recipe)
 
     def share_of(self, recipe: Recipe) -> int:
-        """Returns how much of today's effective batch one of the batches has that are trained on at once."""
-        return max(self._effective_batch // recipe.data_parallel, 1)
+        """Returns how much of today's effective batch one of the batches has that are trained on at once, at least."""
+        return -(-self._effective_batch // recipe.data_parallel)
 
     def _tell(self, option: TrainingOption) -> None:
         rate = f"{format_rate(option.trial.rate)} {option.trial.rate_unit}"

@@ -8,12 +8,23 @@ from typing import Any
 
 from memorymark.errors import UsageError
 from memorymark.messages import Message
+from memorymark.results.probe_info import ProbeInfo
 
 
 def require_folder(path: Path) -> None:
     """Raises if the file cannot be there, before anything is computed for it."""
     if not path.absolute().parent.is_dir():
         raise _not_writable(path, "there is no such folder")
+
+
+def require_history(info: ProbeInfo) -> None:
+    """Raises if torch takes no snapshots of the device, before a step runs on it."""
+    if info.source == "measured" and info.device_kind != "cuda":
+        raise UsageError(
+            Message("{snapshot} needs the history of a CUDA GPU's allocator, or a prediction; name one with {gpu}."),
+            code="not_applicable",
+            field="snapshot",
+        )
 
 
 def write_snapshot(path: Path, snapshot: dict[str, Any]) -> None:

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from memorymark.errors import HistoryError, UsageError
 from memorymark.history.configs import bring_back, hashes_in, put_away
@@ -17,7 +16,7 @@ from memorymark.history.database import Database
 from memorymark.history.job import UNFINISHED, Job, JobEvent
 from memorymark.history.listed import ListedJob
 from memorymark.history.sweeps import Sweeps
-from memorymark.history.tables import configs, events, jobs, storable, storable_text
+from memorymark.history.tables import add, configs, events, jobs, storable, storable_text
 from memorymark.history.text_search import has_words
 from memorymark.results.old_documents import with_kind
 
@@ -46,7 +45,6 @@ LISTED = [
         "headline",
     )
 ]
-INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def default_url() -> str:
@@ -271,20 +269,14 @@ def _changing(job: Job) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def _add_configs(connection: Connection, pasted: dict[str, dict[str, Any]]) -> None:
-    _add(connection, configs, [{"hash": name, "config": config} for name, config in pasted.items()])
+    add(connection, configs, [{"hash": name, "config": config} for name, config in pasted.items()])
 
 
 def _add_events(connection: Connection, job_id: str, happened: Iterable[JobEvent]) -> None:
     rows = [
         {"job_id": job_id, "number": one.number, "event": one.event, "data": one.data, "at": one.at} for one in happened
     ]
-    _add(connection, events, rows)
-
-
-def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Inserts rows that do not exist yet, since a write that seemed to fail may have succeeded."""
-    if rows:
-        connection.execute(INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), rows)
+    add(connection, events, rows)
 
 
 def _job(connection: Connection, which: Any) -> Job | None:

@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     false,
     true,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 metadata = MetaData()
 
@@ -112,7 +114,14 @@ sweep_cases = Table(
 )
 
 
+INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 LONGEST_TEXT = 2000
+
+
+def add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Inserts rows that do not exist yet, since a write that seemed to fail may have succeeded."""
+    if rows:
+        connection.execute(INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), rows)
 
 
 def storable_text(value: str | None) -> str | None:

@@ -14,8 +14,6 @@ from torch.utils._pytree import tree_leaves
 from memorymark.devices import Device
 from memorymark.devices.allocations import Owner, Phase, Source, Trace
 from memorymark.devices.base import AllocationRecorder
-from memorymark.errors import UsageError
-from memorymark.messages import Message
 from memorymark.prediction.tracing.places import Places
 from memorymark.training.step import TrainingStep
 
@@ -56,13 +54,7 @@ def record_step(
 
 
 def history_of(device: Device, step: Callable[[], None], steps: int) -> dict[str, Any]:
-    """Returns torch's own snapshot after some steps; raises ``UsageError`` on devices that torch takes none of."""
-    if device.kind != "cuda":
-        raise UsageError(
-            Message("{snapshot} needs the history of a CUDA GPU's allocator, or a prediction; name one with {gpu}."),
-            code="not_applicable",
-            field="snapshot",
-        )
+    """Returns torch's own snapshot after some steps on a CUDA GPU."""
     torch.cuda.memory._record_memory_history(context="alloc", stacks="python")
     try:
         for _ in range(steps):

@@ -19,7 +19,7 @@ class WatchedSweeps:
     def __init__(self, sweeps: Sweeps) -> None:
         self._sweeps = sweeps
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Cases] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, float], _Cases] = OrderedDict()
 
     def view(self, sweep: ListedSweep, *, after: int, limit: int) -> SweepView:
         """Returns a sweep with at most so many of the cases that changed after a change."""
@@ -40,8 +40,9 @@ class WatchedSweeps:
             return self._known(sweep).grid(sweep)
 
     def _known(self, sweep: ListedSweep) -> _Cases:
-        known = self._kept.setdefault(sweep.id, _Cases())
-        self._kept.move_to_end(sweep.id)
+        run = sweep.id, sweep.started_at  # a history that is restored from a backup may be at an earlier change
+        known = self._kept.setdefault(run, _Cases())
+        self._kept.move_to_end(run)
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         if known.change < sweep.change:

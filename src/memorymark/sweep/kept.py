@@ -44,10 +44,10 @@ class KeptSweep:
         self._has_begun, self._is_complete = True, len(found) == len(self._cases)
         self._plan_sign()
 
-    def ended(self, new: Sequence[GridCase], found: Sequence[GridCase]) -> None:
-        """Notes cases that have just ended; ``found`` are all that have."""
-        self._sweeps.ended(self.id, new, found)
-        self._is_complete = len(found) == len(self._cases)
+    def ended(self, new: Sequence[GridCase], *, is_last: bool) -> None:
+        """Notes cases that have just ended, the last ones perhaps."""
+        self._sweeps.ended(self.id, new)
+        self._is_complete = is_last
         self._plan_sign()
 
     def give_sign(self) -> None:

@@ -162,7 +162,7 @@ class Sweeping:
             return
         self._store.add_all(new.values())
         told = [_told(self._cases[number], job, is_new=True) for number, (job, _) in new.items()]
-        self._kept.ended(told, [*self._found.values(), *told])
+        self._kept.ended(told, is_last=len(self._found) + len(told) == len(self._cases))
         for one in told:
             self._found[one.number] = one
             self._report(one)

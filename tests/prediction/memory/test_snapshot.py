@@ -9,7 +9,7 @@ from torch.cuda import _memory_viz as viz
 
 import memorymark as mm
 from memorymark.devices.snapshots import compact, expand
-from memorymark.prediction.memory.snapshot import without
+from memorymark.prediction.memory.snapshot import recording_allocator, without
 from memorymark.probe.predicted import PredictedProbe
 from memorymark.units import MIB
 from support.explained import H200, probe_of
@@ -125,8 +125,10 @@ def test_a_file_is_written_that_unpickles(tmp_path):
 
 
 def test_devices_without_a_history_are_refused_in_a_sentence(tmp_path):
+    heard = []
     with pytest.raises(mm.UsageError, match="snapshot= needs the history of a CUDA GPU's allocator"):
-        mm.explain(tiny(), 8, device="cpu", snapshot=tmp_path / "snapshot.pickle")
+        mm.explain(tiny(), 8, device="cpu", snapshot=tmp_path / "snapshot.pickle", on_event=heard.append)
+    assert not any("recording" in getattr(event, "message", "") for event in heard)  # before anything runs
     with pytest.raises(mm.UsageError, match="there is no such folder"):
         mm.explain(tiny(), 8, gpu="a10", snapshot="/no/such/folder/snapshot.pickle")
 
@@ -142,3 +144,15 @@ def test_devices_without_a_history_are_refused_in_a_sentence(tmp_path):
 )
 def test_what_is_left_of_intervals(intervals, others, left):
     assert list(without(intervals, others)) == left
+
+
+def test_segments_that_make_room_for_one_as_large_are_noted():
+    allocator, history = recording_allocator("default", 60 * MIB, capped=False)
+    for block in [allocator.allocate(22 * MIB) for _ in range(2)]:
+        allocator.free(block)
+    allocator.allocate(44 * MIB)
+
+    segments = [(one["action"], one["size"]) for one in history.entries if one["action"].startswith("segment")]
+    assert segments == [("segment_alloc", 22 * MIB)] * 2 + [("segment_free", 22 * MIB)] * 2 + [
+        ("segment_alloc", 44 * MIB)
+    ]

@@ -95,12 +95,17 @@ class _Recording(CachingAllocator):
 
     def allocate(self, requested_bytes: int, stream: int = 0) -> Block:
         """Allocates and notes it, after the segments that this took."""
-        reserved = self.reserved_bytes
+        before = self.reserved_bytes, self.retries  # what a retry frees may be as large as what it gets
         block = super().allocate(requested_bytes, stream)
-        if self.reserved_bytes != reserved:
+        if before != (self.reserved_bytes, self.retries):
             self.history.segments_are(self.layout())
         self.history.allocated(block, requested_bytes)
         return block
+
+    def empty_cache(self) -> None:
+        """Frees every unused segment and notes it, before another takes its addresses."""
+        super().empty_cache()
+        self.history.segments_are(self.layout())
 
     def free(self, block: Block) -> None:
         """Frees and notes it."""
