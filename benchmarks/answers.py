@@ -48,7 +48,7 @@ def main() -> None:
         rows.append([f"`memorymark {' '.join(QUESTIONS[name])}`", f"{seconds:.0f}", f"{cpu:.0f}", f"{load:.1f}"])
         print(*rows[-1], flush=True)
     save("answers", table(["question", "seconds", "CPU seconds", "load before"], rows))
-    print(f"{len(os.sched_getaffinity(0))} cores, {machine()}")
+    print(f"{os.cpu_count()} cores, {machine()}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ import gc
 import os
 import shutil
 import tempfile
+from importlib import import_module
 
 # One thread: steps take the same time whatever else the machine does, and so do the workers that the tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -71,11 +72,12 @@ def shared_worker():
 
 @pytest.fixture(scope="module", autouse=True)
 def workers_are_shared(shared_worker):
-    """What asks for a worker gets the shared one; tests of what becomes of workers override this."""
+    """What asks for a worker gets the shared one, one question at a time; tests of workers override this."""
     from memorymark.worker import remote
     from memorymark.worker import supervisor as process
 
     with pytest.MonkeyPatch.context() as patched:
         for module in (process, remote):
             patched.setattr(module, "FreshWorkers", lambda: shared_worker)
+        patched.setattr(import_module("memorymark.answer"), "lanes_here", lambda: 1)
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Literal
 
 from memorymark.documents import IF_KNOWN, Record, in_document
@@ -57,17 +56,6 @@ OnEvent = Callable[[Event], None]
 
 def ignore(_: Event) -> None:
     """Does nothing, for callers that only want the result."""
-
-
-def one_at_a_time(on_event: OnEvent) -> OnEvent:
-    """Returns a listener that may be told from several threads."""
-    lock = Lock()
-
-    def told(event: Event) -> None:
-        with lock:
-            on_event(event)
-
-    return told
 
 
 class HeardTrials:

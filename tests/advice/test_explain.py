@@ -18,6 +18,7 @@ def test_what_an_option_removes_is_named_with_the_peak_then(decoder):
     assert (found.what, found.change, found.recipe) == (
         "activations", "checkpointing", {"gradient_checkpointing": "full"}
     )  # fmt: skip
+    assert found.total_bytes == decoder.trial.breakdown.activations_bytes
     assert found.share == pytest.approx(found.total_bytes / decoder.timeline.peak_bytes)
     then = mm.predict(llama(), 8, gpu="a10", optimizer="sgd", gradient_checkpointing="full")
     assert found.peak_allocated_bytes == then.peak_allocated_bytes < decoder.timeline.peak_bytes

@@ -65,6 +65,15 @@ def test_each_family_gets_its_least_change():
     assert found.only_families
 
 
+@pytest.mark.parametrize("gib", [12, 24, 80])
+def test_families_looked_through_side_by_side_are_those_found_one_after_the_other(gib):
+    one_after_the_other, side_by_side = (advised(gpu(gib, lanes=lanes)) for lanes in (1, 2))
+
+    assert side_by_side.families == one_after_the_other.families
+    assert side_by_side.options == one_after_the_other.options
+    assert side_by_side.refused == one_after_the_other.refused
+
+
 def test_what_costs_less_speed_is_tried_first_and_more_only_where_it_must_be():
     by_memory = {gib: changes(advised(gpu(gib))) for gib in (12, 24, 27, 48)}
 

@@ -8,6 +8,7 @@ import memorymark as mm
 from memorymark.devices.allocations import PARTS_ALLOCATED, Source, Trace
 from memorymark.probe import explaining
 from memorymark.probe.explaining import Folds, anatomy_of, timeline_of
+from memorymark.probe.kinds import Kinds
 from memorymark.results.explanation import ModuleFacts
 from memorymark.results.trial import Trial
 from support.explained import BATCH, WORKLOADS, anatomy, probe_of
@@ -103,6 +104,16 @@ def test_logits_are_known_by_the_vocabulary():
     assert sum(module.total_bytes for module in logits) >= BATCH * 15 * 200 * 4
 
 
+@pytest.mark.parametrize(("classes", "kind"), [(32_128, "logits"), (4, "linear")])
+def test_many_logits_are_known_by_the_loss_too(classes, kind):
+    modules = {"": ModuleFacts("Net", "other"), "head": ModuleFacts("Linear", "linear")}
+    ran = [Source("aten._log_softmax.default", "", (64, classes)), Source("aten.mm.default", "head", (64, classes))]
+    kinds = Kinds.of(modules, ran, 0)
+
+    assert kinds.of_block(ran[1], lasting=False) == kind
+    assert kinds.of_block(Source("", "head"), lasting=True) == "linear"
+
+
 def test_equal_layers_are_folded_and_others_are_not():
     facts = {
         "": ModuleFacts("Net", "other"),
@@ -159,6 +170,16 @@ def test_a_measured_step_is_explained_by_what_ran(measured):
         phase == "backward" and module == "inner"
         for module, phase in zip(timeline.modules, map(timeline.phase_at, timeline.moments), strict=True)
     )
+
+
+def test_a_step_whose_operations_are_not_known_is_split_by_part_alone():
+    trace = Trace(before={1: 100}, events=[(2, 30), (2, -30)], marks=[("forward", 1), ("backward", 2)])
+    found = anatomy_of(Trial(batch_size=1, fits=True, peak_allocated_bytes=130), trace, {1: "weights"}, {})
+
+    assert found.timeline.operations == ["", "", ""]
+    assert [(module.path, module.parts) for module in found.modules] == [
+        ("", {"weights_bytes": 100, "activations_bytes": 30})
+    ]
 
 
 def test_an_explanation_reads_back(measured):

@@ -11,6 +11,7 @@ import pytest
 
 import memorymark as mm
 import support
+from memorymark.errors import WorkerLostError
 from memorymark.worker.remote import RemoteProbe
 from memorymark.worker.supervisor import KeptWorkers
 from support.forked_workers import fresh_workers
@@ -295,6 +296,13 @@ def test_a_kept_worker_serves_again_until_it_is_closed_and_a_dead_one_is_replace
     assert again is first
     assert other is not first
     assert somewhere.returned == [first, other]
+
+
+def test_workers_that_were_ended_are_not_replaced():
+    kept = KeptWorkers()
+    kept.end()
+    with pytest.raises(WorkerLostError, match="stopped"):
+        kept.take()
 
 
 def test_the_size_of_images_is_to_blame_until_the_model_has_run_and_unless_it_is_the_gpu():

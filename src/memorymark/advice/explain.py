@@ -16,7 +16,7 @@ from memorymark.results.explanation import Anatomy, Explanation, Removable
 # A change that saves less of the peak is not worth a sentence.
 LEAST_SAVED = 0.02
 # Each costs a trace, or steps on the GPU.
-MOST_TRIED = 2
+MOST_TRIED = 3
 
 
 def explained(

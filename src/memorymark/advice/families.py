@@ -60,7 +60,8 @@ class Families:
         """Returns the least change of each family and the longest sequence that it trains; notes what was refused."""
         lanes = self._inquiry.lanes()
         try:
-            found = side_by_side([partial(self._search, family) for family in self.ids], lanes, KeptWorkers.end)
+            pieces = [partial(self._search, family) for family in self.ids]
+            found = side_by_side(pieces, lanes, KeptWorkers.end, self._inquiry.on_event)
         finally:
             for other in lanes[1:]:
                 other.close()

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from memorymark.devices.resolve import for_gpu, gpu_here
+from memorymark.engine.side_by_side import Relay
 from memorymark.engine.site import Site
 from memorymark.errors import WorkerLostError
-from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished, one_at_a_time
+from memorymark.events import OnEvent, Stage, StageStarted, TrialFinished
 from memorymark.probe.base import Probe
 from memorymark.question.question import Question
 from memorymark.question.request import Request
@@ -34,7 +35,7 @@ class Inquiry:
     info: ProbeInfo
 
     def __init__(self, question: Question, site: Site, on_event: OnEvent) -> None:
-        self.question, self.on_event = question, one_at_a_time(on_event)
+        self.question, self.on_event = question, Relay(on_event)
         self.today = replace(question.request, recipe=replace(question.request.recipe, accumulation_steps=1))
         # Of several GPUs no more than one rank could be run.
         self.gpu = gpu_here(self.today.target) if self.today.recipe.gpus == 1 else None

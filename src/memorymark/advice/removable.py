@@ -65,13 +65,12 @@ def candidates(request: Request, info: ProbeInfo, anatomy: Anatomy) -> list[Cand
 
 
 def _sizes(anatomy: Anatomy) -> dict[RemovableThing, int]:
-    """Returns what each thing takes at the peak."""
+    """Returns what each thing takes at the peak; some logits and scores of attention are activations too."""
     of_kind: dict[str, int] = {"logits": 0, "attention_scores": 0}
     parts = dict.fromkeys(("activations_bytes", "optimizer_state_bytes", "gradients_bytes"), 0)
     for module in anatomy.modules:
         if module.kind in of_kind:
             of_kind[module.kind] += module.total_bytes
-            continue
         for part in parts:
             parts[part] += module.parts.get(part, 0)
     return {

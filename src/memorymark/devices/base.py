@@ -100,8 +100,8 @@ class Device(Protocol):
     def scratch_limit_bytes(self) -> int | None:
         """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""
 
-    def record(self) -> AllocationRecorder:
-        """Starts recording allocations."""
+    def record(self, *, counted: bool = False) -> AllocationRecorder:
+        """Starts recording allocations; a recording that is ``counted`` says how many there are so far."""
 
     def block_of(self, tensor: torch.Tensor) -> Hashable:
         """Returns the key of the tensor's memory in a trace."""

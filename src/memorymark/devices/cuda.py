@@ -125,9 +125,9 @@ class CudaDevice:
         """Returns the upper limit of a reduction's scratch space; ``None`` if unknown."""
         return scratch_limit_bytes(self.torch_device)
 
-    def record(self) -> CudaRecorder:
+    def record(self, *, counted: bool = False) -> CudaRecorder:
         """Switches the allocator's history on."""
-        return CudaRecorder(self.torch_device)
+        return CudaRecorder(self.torch_device, counted=counted)
 
     def block_of(self, tensor: torch.Tensor) -> Hashable:
         """The address of the tensor's storage."""
@@ -190,13 +190,13 @@ def _blocks_so_far(device: torch.device) -> int:
 
 
 class CudaRecorder:
-    """Turns the allocator's own history into a trace."""
+    """Turns the allocator's own history into a trace; only one that is ``counted`` says how long it is so far."""
 
-    def __init__(self, device: torch.device, *, max_entries: int = sys.maxsize) -> None:
+    def __init__(self, device: torch.device, *, max_entries: int = sys.maxsize, counted: bool = False) -> None:
         self._device, self._max_entries = device, max_entries
         self.overflowed = False
         self._marks: deque[tuple[Phase, int]] = deque()
-        self._marked, self._blocks_before = 0, _blocks_so_far(device)
+        self._marked, self._blocks_before = 0, _blocks_so_far(device) if counted else 0
         self._before = {
             block["address"]: block["requested_size"]
             for segment in torch.cuda.memory_snapshot()

@@ -180,7 +180,7 @@ class TrackedDevice:
     def scratch_limit_bytes(self) -> None:
         """Returns ``None``: no kernel has scratch space."""
 
-    def record(self) -> TrackedRecorder:
+    def record(self, *, counted: bool = False) -> TrackedRecorder:  # noqa: ARG002 - it is counted anyway
         """Starts recording what the tracker counts."""
         return TrackedRecorder(self._tracker)
 

@@ -13,10 +13,10 @@ from memorymark.catalog import GpuEntry
 from memorymark.devices.resolve import for_gpu
 from memorymark.engine.analyze import analyze_with
 from memorymark.engine.other_loop import with_other_loop
-from memorymark.engine.side_by_side import side_by_side
+from memorymark.engine.side_by_side import Relay, side_by_side
 from memorymark.engine.site import Site
 from memorymark.errors import DoesNotFitError
-from memorymark.events import OnEvent, StageStarted, ignore, one_at_a_time
+from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.prediction.tracing.sharing import generation
 from memorymark.probe.base import OpenProbe
 from memorymark.question.question import Question
@@ -46,10 +46,10 @@ def compare(question: Question, site: Site, on_event: OnEvent) -> Comparison:
         for own, part in zip(workers, parts, strict=True)
     ]
     on_event(site.announce("tracing", request))
-    tell = one_at_a_time(on_event)
+    tell = Relay(on_event)
     pieces = [partial(_analyzed, question, tell, part, probe) for part, probe in zip(parts, opened, strict=True)]
     try:
-        found = {gpu: one for part in side_by_side(pieces, workers, _end) for gpu, one in part.items()}
+        found = {gpu: one for part in side_by_side(pieces, workers, _end, tell) for gpu, one in part.items()}
     finally:
         for other in others:
             other.close()

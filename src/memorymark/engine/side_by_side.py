@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from memorymark.events import Event, OnEvent
 
 Lane = TypeVar("Lane")
 Result = TypeVar("Result")
@@ -20,10 +23,38 @@ def lanes_here() -> int:
     return min(cores, MOST_LANES)
 
 
+class Relay:
+    """Passes events from any thread on to a listener, in the thread that made this."""
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event, self._home = on_event, threading.get_ident()
+        self._waiting: SimpleQueue[Event | Future[Any]] = SimpleQueue()
+
+    def __call__(self, event: Event) -> None:
+        """Passes an event on, or keeps it for ``until_done``."""
+        if threading.get_ident() == self._home:
+            self._on_event(event)
+        else:
+            self._waiting.put(event)
+
+    def until_done(self, futures: Sequence[Future[Any]]) -> None:
+        """Passes events on until all is done; raises the first error as it happens."""
+        for future in futures:
+            future.add_done_callback(self._waiting.put)
+        left = len(futures)
+        while left:
+            came = self._waiting.get()
+            if isinstance(came, Future):
+                came.result()
+                left -= 1
+            else:
+                self._on_event(came)
+
+
 def side_by_side(
-    pieces: Sequence[Callable[[Lane], Result]], lanes: Sequence[Lane], stop: Callable[[Lane], None]
+    pieces: Sequence[Callable[[Lane], Result]], lanes: Sequence[Lane], stop: Callable[[Lane], None], relay: Relay
 ) -> list[Result]:
-    """Returns the results of all pieces, in their order; each runs in the next free lane.
+    """Returns the results of all pieces, in their order; each runs in the next free lane and tells the relay.
 
     If one fails, or this is interrupted, it stops all lanes and raises.
     """
@@ -43,9 +74,7 @@ def side_by_side(
     with ThreadPoolExecutor(len(lanes)) as pool:
         futures = [pool.submit(run, piece) for piece in pieces]
         try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
+            relay.until_done(futures)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for lane in lanes:

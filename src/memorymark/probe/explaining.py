@@ -74,9 +74,8 @@ class _Held:
 def _source_of(trace: Trace, block: Block, *, lasts: bool) -> Source:
     """Returns what made a block; one that ``lasts`` belongs to its parameter's module. Others may reuse its key."""
     key, born = block
-    if born < 0 or lasts:
-        return trace.origins.get(key) or (trace.sources[born] if born >= 0 else Source())
-    return trace.sources[born]
+    ran = trace.sources[born] if 0 <= born < len(trace.sources) else Source()
+    return trace.origins.get(key, ran) if born < 0 or lasts else ran
 
 
 class Folds:

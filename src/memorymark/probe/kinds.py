@@ -17,6 +17,8 @@ SOFTMAX = frozenset({"_softmax", "_safe_softmax"})
 ATTENTION = "attention"
 # The fewest dimensions of scores of attention: a score for each query and key of each sample or head.
 FEWEST_DIMENSIONS = 3
+LOG_SOFTMAX = "_log_softmax"
+MANY_CLASSES = 1000
 OF_LAYER: dict[str, MemoryKind] = {"embedding": "embedding", "convolution": "convolution", "norm": "norm"}
 
 
@@ -25,28 +27,30 @@ class Kinds:
     """Tells the kinds of memory of a step.
 
     ``roots`` are the modules that attention belongs to, ``layers`` the layers of rows that contain one, ``scores`` the
-    shapes of attention's scores, and ``vocabulary`` how many logits a token has, 0 if that is not known.
+    shapes of attention's scores, and ``classes`` the numbers of logits.
     """
 
     modules: Mapping[str, ModuleFacts]
     roots: frozenset[str]
     layers: frozenset[str]
     scores: frozenset[tuple[int, ...]]
-    vocabulary: int
+    classes: frozenset[int]
 
     @classmethod
     def of(cls, modules: Mapping[str, ModuleFacts], sources: Iterable[Source], vocabulary: int) -> Kinds:
         """Finds out where attention is from everything that ran."""
-        attending = {source for source in set(sources) if _attends(source)}
+        sources = set(sources)
+        attending = {source for source in sources if _attends(source)}
         roots = {_root(modules, source.module) for source in attending} - {""}
         layers = {above for root in roots for above in parents(root) if _is_of_list(modules, above)}
         scores = {source.shape for source in attending if _base(source.operation) in SOFTMAX}
-        return cls(modules, frozenset(roots), frozenset(layers), frozenset(scores), vocabulary)
+        classes = {source.shape[-1] for source in sources if _is_loss(source)} | ({vocabulary} if vocabulary else set())
+        return cls(modules, frozenset(roots), frozenset(layers), frozenset(scores), frozenset(classes))
 
     def of_block(self, source: Source, *, lasting: bool) -> MemoryKind:
         """Returns what a block holds; ``lasting`` ones are weights, gradients and optimizer state."""
         inside = (source.module, *parents(source.module))
-        if not lasting and self.vocabulary and self.vocabulary in source.shape[-1:]:
+        if not lasting and not self.classes.isdisjoint(source.shape[-1:]):
             return "logits"
         if not lasting and source.shape in self.scores and not self.roots.isdisjoint(inside):
             return "attention_scores"
@@ -72,6 +76,11 @@ def parents(path: str) -> Iterable[str]:
 def _attends(source: Source) -> bool:
     base = _base(source.operation)
     return ATTENTION in base or (base in SOFTMAX and len(source.shape) >= FEWEST_DIMENSIONS)
+
+
+def _is_loss(source: Source) -> bool:
+    """Tells whether a loss is computed from so many logits that no other tensor has as many in a row by chance."""
+    return _base(source.operation) == LOG_SOFTMAX and bool(source.shape) and source.shape[-1] >= MANY_CLASSES
 
 
 def _base(operation: str) -> str:

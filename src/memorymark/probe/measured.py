@@ -161,8 +161,9 @@ class MeasuredProbe:
         if trial.failure is not None:
             raise does_not_fit(batch_size, trial.failure)
         places = Places(self._step.models())
+        seen = None if self._recipe.compile else places  # to look into compiled code would change it
         with self._running():
-            trace, owners = record_step(self._step, self._device, batch_size, lambda _: None, places)
+            trace, owners = record_step(self._step, self._device, batch_size, lambda _: None, seen)
             self._step.drop_outputs()
         trial = replace(trial, breakdown=self._breakdown(trial, trace, owners))
         return anatomy_of(trial, trace, owners, places.modules, self.info.vocabulary)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -26,13 +26,14 @@ def record_step(
     places: Places | None = None,
 ) -> tuple[Trace, dict[Hashable, Owner]]:
     """Runs one step; returns its allocations, labelled if the ``places`` of its modules are given, and their owners."""
-    recorder = device.record()
+    recorder = device.record(counted=places is not None)
     owners: dict[Hashable, Owner] = {}
     homes: dict[Hashable, Source] = _weights_at(places, step, device)
     running = _Running(places, recorder) if places is not None else None
 
     def phase_ended(phase: Phase) -> None:
-        recorder.mark(phase)
+        with running.paused() if running is not None else nullcontext():
+            recorder.mark(phase)
         on_phase(phase)
         if phase == "backward":
             owners.update(_owners(step, device))
@@ -93,16 +94,24 @@ class _Running(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._places, self._recorder = places, recorder
         self._ran: list[tuple[int, Source, dict[int, tuple[int, ...]]]] = []
+        self._is_paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation and notes it."""
         result = func(*args, **(kwargs or {}))
-        if func.namespace == "profiler":  # it only marks where an optimizer's step begins and ends
+        if self._is_paused or func.namespace == "profiler":  # that only marks where an optimizer's step begins and ends
             return result
         made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         shapes = {tensor.nbytes: tuple(tensor.shape) for tensor in made}
         self._ran.append((self._recorder.count(), Source(str(func), self._places.now()), shapes))
         return result
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Notes nothing of what runs inside, such as the recorder's own marks."""
+        self._is_paused = True
+        yield
+        self._is_paused = False
 
     def label(self, trace: Trace) -> None:
         """Says in a trace what ran at each event."""

@@ -75,7 +75,7 @@ class Operation:
     eager: bool = False
     on_host: bool = False
     stream: int = 0
-    module: str = ""
+    module: str = field(default="", compare=False)  # where it runs is not what it does
 
     @property
     def made_on_device(self) -> tuple[tuple[int, int], ...]:

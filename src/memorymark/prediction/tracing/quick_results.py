@@ -130,8 +130,8 @@ def _may_be_known(func: Any) -> bool:
     """Tells whether what an operation returns follows from the shapes that it is given."""
     if not isinstance(func, torch._ops.OpOverload) or func.namespace not in ("aten", "prims"):
         return False
-    is_whole = not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
-    return is_whole and _NEVER.isdisjoint(func.tags)
+    is_split_up = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+    return not is_split_up and _NEVER.isdisjoint(func.tags)
 
 
 def _output(tensor: Tensor, inputs: Sequence[Tensor], storages: Sequence[int]) -> _Output:
