@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -63,6 +64,17 @@ def test_parts_are_told_apart_without_colours():
     marks = [mark for _, mark in LOOK.values()]
     assert len(set(marks)) == len(marks)
     assert set(LOOK) == set(STACK)
+
+
+def test_a_step_that_took_more_than_the_trial_is_drawn(gpt2):
+    parts = {"weights_bytes": [10, 10, 10], "activations_bytes": [0, 30, 20]}
+    timeline = replace(
+        gpt2.timeline, events=2, moments=[0, 1, 2], parts=parts, operations=[""] * 3, modules=[""] * 3,
+        rounding_bytes=-4, phases=[], peak=1,
+    )  # fmt: skip
+
+    assert timeline.peak_bytes == 36
+    assert all(len(column) == 6 for column in columns(timeline, 9, 6))
 
 
 def test_the_columns_of_the_terminal_reach_the_peak_where_it_is(gpt2):

@@ -50,7 +50,8 @@ class Kinds:
     def of_block(self, source: Source, *, lasting: bool) -> MemoryKind:
         """Returns what a block holds; ``lasting`` ones are weights, gradients and optimizer state."""
         inside = (source.module, *parents(source.module))
-        if not lasting and not self.classes.isdisjoint(source.shape[-1:]):
+        is_as_wide = not self.classes.isdisjoint(source.shape[-1:])
+        if not lasting and is_as_wide and self.layers.isdisjoint(inside):  # layers may be as wide by chance
             return "logits"
         if not lasting and source.shape in self.scores and not self.roots.isdisjoint(inside):
             return "attention_scores"

@@ -152,7 +152,7 @@ def columns(timeline: Timeline, width: int, height: int) -> list[list[str | None
         base = 0
         for part, sizes in layers:
             low, base = round(height * base / peak), base + sizes[highest]
-            for row in range(low, round(height * base / peak)):
+            for row in range(low, min(round(height * base / peak), height)):  # the rounding may be negative
                 column[row] = part
         found.append(column)
     return found
