@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from memorymark.devices.allocations import Source, Trace
 from memorymark.prediction.memory.plan import Plan, plan_of
@@ -34,11 +34,7 @@ def trace_of(
     trace = _before(step, batch_size, plan, sizes, kept, labelled=labelled)
     trace.parts = parts_of(step.later.unrolled(batch_size)) if spread else {}
     outputs: dict[Hashable, int] = {key: size for key, size in trace.before.items() if isinstance(key, tuple)}
-    if generated:
-        trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
-        trace.marks.append(("generation", len(trace.events)))
-        trace.sources += [Source("generation")] * (2 * len(generated) if labelled else 0)
-        trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
+    _generate(trace, generated, labelled=labelled)
     alive = _carried_bytes(step, batch_size)
     for phase, requests in plan.phases:
         for freed, numbers, first, kind, *_, growth in requests:
@@ -48,19 +44,33 @@ def trace_of(
                 returned = dict.fromkeys(tensor.storage for tensor in growth.operation.inputs)
                 outputs = {number: alive.pop(number) for number in returned if number in kept and number in alive}
             made = () if growth.operation.on_host else zip(numbers, sizes[first : first + len(numbers)], strict=True)
-            for number, size in made:
-                alive[number] = size
-                trace.events.append((number, size))
-                if labelled:
-                    trace.sources += [_running(growth)] * (len(trace.events) - len(trace.sources) - 1)
-                    trace.sources.append(source_of(growth, number, batch_size))
+            new = dict(made)
+            alive |= new
+            trace.events += new.items()
+            if labelled:
+                _label(trace, growth, new, batch_size)
             if peaks[kind]:
                 trace.events += [("scratch", peaks[kind]), ("scratch", -peaks[kind])]
-            if labelled:
-                trace.sources += [_running(growth)] * (len(trace.events) - len(trace.sources))
+                trace.sources += [_running(growth)] * (2 if labelled else 0)
         if phase is not None:
             trace.marks.append((phase, len(trace.events)))
     return trace
+
+
+def _generate(trace: Trace, generated: Sequence[int], *, labelled: bool) -> None:
+    """Adds the blocks that generating samples takes and frees."""
+    if generated:
+        trace.events += [(("cache", number), size) for number, size in enumerate(generated)]
+        trace.marks.append(("generation", len(trace.events)))
+        trace.events += [(("cache", number), -size) for number, size in enumerate(generated)]
+        trace.sources += [Source("generation")] * (2 * len(generated) if labelled else 0)
+
+
+def _label(trace: Trace, growth: Growth, made: Iterable[int], batch_size: int) -> None:
+    """Says what ran at the new events of an operation, the last of which are of the storages that it makes."""
+    sources = [source_of(growth, number, batch_size) for number in made]
+    trace.sources += [_running(growth)] * (len(trace.events) - len(trace.sources) - len(sources))
+    trace.sources += sources
 
 
 def source_of(growth: Growth, number: int, batch_size: int) -> Source:
