@@ -12,7 +12,7 @@ from memorymark.devices.resolve import for_gpu
 from memorymark.engine.reference import check_catalog_reference, check_reference
 from memorymark.engine.search import TrialLog, search_with
 from memorymark.engine.site import Site
-from memorymark.errors import CannotPredictError, MemoryMarkError, UsageError
+from memorymark.errors import CannotPredictError, DoesNotFitError, UsageError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.prediction.tracing.sharing import generation
 from memorymark.probe.base import OpenProbe
@@ -129,5 +129,5 @@ def _cell(probe: OpenProbe, gpu: GpuEntry, limit: int, *, is_open: bool) -> Matr
         if not is_open:
             probe.retarget(gpu)
         return MatrixCell(gpu=gpu.id, max_batch_size=search_with(probe, limit, TrialLog(ignore)).maximum)
-    except MemoryMarkError as error:
+    except (CannotPredictError, DoesNotFitError, UsageError) as error:
         return MatrixCell(gpu=gpu.id, max_batch_size=0, why_not=error.sentence)
