@@ -16,7 +16,8 @@ from memorymark.errors import CannotPredictError, MemoryMarkError, UsageError
 from memorymark.events import OnEvent, StageStarted, ignore
 from memorymark.prediction.tracing.sharing import generation
 from memorymark.probe.base import OpenProbe
-from memorymark.question.changes import AMPERE, CHANGES, Facts
+from memorymark.question.change import Facts
+from memorymark.question.changes import AMPERE, CHANGES
 from memorymark.question.limits import NO_LIMIT
 from memorymark.question.question import Question
 from memorymark.question.request import Request
