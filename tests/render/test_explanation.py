@@ -199,6 +199,9 @@ def test_paths_are_broken_at_their_dots():
 
     assert at_dots(path, 60) == path
     assert at_dots(path, 25) == "bert.encoder.layer.*.\nintermediate.\nintermediate_act_fn"
+    assert at_dots(path, 27) == at_dots(path, 25)
+    assert at_dots("layer.*.output.dense", 14) == "layer.*.\noutput.dense"
+    assert all(len(line) <= 20 for line in at_dots(path, 20).splitlines())
     assert at_dots(path, 5).replace("\n", "") == path
 
 

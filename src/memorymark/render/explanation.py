@@ -128,7 +128,7 @@ def at_dots(path: str, room: int) -> str:
     lines = [""]
     for name in path.split("."):
         part = f"{name}."
-        if lines[-1] and len(lines[-1] + part) > room + 1:
+        if lines[-1] and len(lines[-1] + part) > room:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines).removesuffix(".")
