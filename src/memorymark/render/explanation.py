@@ -8,6 +8,7 @@ from rich.text import Text
 
 from memorymark.render.explanation_words import (
     KINDS,
+    about_failure,
     about_peak,
     about_removable,
     explanation_notes,
@@ -46,6 +47,8 @@ def print_explanation(result: Explanation, console: Console | None = None) -> No
     console = console or make_console()
     how = (f"batch {result.trial.batch_size}", heading(result.request, result.info, result.info.source)[1])
     console.print(title(heading(result.request, result.info, result.info.source)[0], " · ".join(how)))
+    if (failure := about_failure(result)) is not None:
+        console.print(Padding(Text(failure, style="bold red"), (0, 2, 1, 2)))
     console.print(Padding(_chart(result, min(max(console.width - BESIDE, 24), MOST_WIDTH)), (0, 2)))
     console.print(_legend(result))
     console.print(Padding(Text(about_peak(result)), (0, 2)))
