@@ -33,6 +33,7 @@ def test_a_batch_that_does_not_fit_is_explained_and_exits_with_3():
 
     assert run.returncode == 3
     assert "Batch 64 does not fit" in " ".join(run.stdout.split())
+    assert run.stdout.index("Batch 64 does not fit") < run.stdout.index("at the peak")
     assert "by module" in run.stdout
 
 

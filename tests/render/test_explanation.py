@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 import memorymark as mm
 from memorymark.render.console import CleanConsole
-from memorymark.render.explanation import LOOK, print_explanation
+from memorymark.render.explanation import LOOK, at_dots, print_explanation
 from memorymark.render.explanation_words import STACK, about_removable, rows_of_kinds, rows_of_modules
 from memorymark.render.html import page, picture
 from memorymark.render.timeline import columns, stacked, timeline_chart
@@ -204,3 +204,22 @@ def test_areas_are_seen_against_the_page_and_parted_by_lines(opened, scheme):
 
     # 2:1, not 3:1: each area also has a line of the page's colour around it, and its name beside its colour below.
     assert fills and min(contrast(rgb(fill), ground) for fill in fills) > 1.7
+
+
+def test_paths_are_broken_at_their_dots():
+    path = "bert.encoder.layer.*.intermediate.intermediate_act_fn"
+
+    assert at_dots(path, 60) == path
+    assert at_dots(path, 25) == "bert.encoder.layer.*.\nintermediate.\nintermediate_act_fn"
+    assert at_dots(path, 27) == at_dots(path, 25)
+    assert at_dots("layer.*.output.dense", 14) == "layer.*.\noutput.dense"
+    assert all(len(line) <= 20 for line in at_dots(path, 20).splitlines())
+    assert at_dots(path, 5).replace("\n", "") == path
+
+
+def test_numbers_of_a_column_end_below_each_other(gpt2):
+    lines = shown(gpt2).splitlines()
+    start = next(at for at, line in enumerate(lines) if "by kind" in line) + 2
+    kinds = lines[start : start + len(rows_of_kinds(gpt2))]
+
+    assert len({line.index("%") for line in kinds}) == 1

@@ -73,3 +73,10 @@ def test_the_csv_has_a_row_for_each_case():
 
 def test_a_remaining_time_is_said_as_people_would():
     assert [left_words(seconds) for seconds in (0.2, 42, 900, 20_000)] == ["1 s", "42 s", "15 min", "5.56 h"]
+
+
+def test_batch_sizes_have_separators_and_end_below_each_other():
+    lines = printed(grid(case(1, 400.0, 8.0, max_batch_size=1578), case(2, 200.0, 9.0, max_batch_size=64))).splitlines()
+    large, small = (next(line for line in lines if f"recipe {number} " in line) for number in (1, 2))
+
+    assert large.index("1,578") + 5 == small.index("64") + 2

@@ -101,3 +101,10 @@ def test_the_page_is_accessible_and_keeps_to_the_screen(browser, tmp_path, viewp
 
     assert found.violations_count == 0, found.generate_report()
     assert width <= viewport["width"]
+
+
+def test_the_notes_say_how_far_off_memory_may_be_but_nothing_of_speeds_that_are_not_shown():
+    notes = " ".join(matrix_view(MATRIX)["notes"])
+
+    assert "allocated memory may be off by" in notes
+    assert "speed" not in notes

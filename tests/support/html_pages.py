@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "br", "img"}
+VOID = {"meta", "br", "img", "wbr"}
 
 
 class Reader(HTMLParser):

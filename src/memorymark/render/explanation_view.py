@@ -6,6 +6,7 @@ from typing import Any
 
 from memorymark.render.explanation_words import (
     KINDS,
+    about_failure,
     about_peak,
     about_removable,
     explanation_notes,
@@ -35,6 +36,7 @@ def explanation_view(result: Explanation) -> View:
     whole = result.timeline.peak_bytes
     return {
         "heading": (model, f"batch {result.trial.batch_size} · {how}"),
+        "failure": about_failure(result),
         "peak": about_peak(result),
         "could_go": about_removable(result),
         "chart": chart_view(result),

@@ -70,15 +70,19 @@ def about_removable(result: Explanation) -> str | None:
 
 def explanation_notes(result: Explanation) -> list[str]:
     """Returns what a reader of the numbers should know."""
-    said = [
+    return [
         "The areas are what tensors ask for, and are alive; what the allocator rounds up, and workspaces, are "
         f"{format_bytes(result.timeline.rounding_bytes)} on top, at the peak among the temporaries.",
         *training_notes(result.info, result.request.recipe),
         *prediction_notes(result.info),
     ]
-    if not result.trial.fits and result.trial.failure is not None:
-        said.insert(0, f"Batch {result.trial.batch_size} does not fit: {result.trial.failure.message}.")
-    return said
+
+
+def about_failure(result: Explanation) -> str | None:
+    """Says that the batch does not fit, if so: the first thing to know."""
+    if result.trial.fits or result.trial.failure is None:
+        return None
+    return f"Batch {result.trial.batch_size} does not fit: {result.trial.failure.message}."
 
 
 def short_name(operation: str) -> str:

@@ -26,8 +26,8 @@ COLUMNS = (
     *("step_seconds", "usd_per_hour", "usd_per_million_samples", "hours", "usd", "marks", "job", "error_code", "error"),
 )
 MEANS = (
-    "max is the largest batch that trains, use the one worth using, at which speed and cost hold. On the front is what "
-    "no other case with the same model and samples is both faster and cheaper than, by the middle of its interval."
+    "max is the largest batch that trains, use the one worth using, at which speed and cost hold. A case is on the "
+    "front if no other with the same model and samples is both faster and cheaper, by the middle of the intervals."
 )
 INTERVALS = "Fastest and cheapest are named only where no other case's interval reaches that far."
 # A chart of a single case says nothing.
@@ -75,6 +75,15 @@ def cost(case: GridCase) -> str:
     return f"${format_usd(per_million)}/million" if per_million is not None else ""
 
 
+def _size(batch_size: int | None) -> str:
+    return f"{batch_size:,}" if batch_size else "none"
+
+
+def cost_of(group: GridGroup) -> str:
+    """Returns what the costs of a group are for, as the heading of their column."""
+    return "whole run" if any(one.whole_run for one in group.cases) else "cost"
+
+
 def summary(grid: Grid) -> str:
     """Says how many cases there are and what came of them."""
     unfit = sum(one.error is not None and not one.has_failed for one in grid.cases)
@@ -91,10 +100,10 @@ def print_grid(grid: Grid, console: Console | None = None) -> None:
     console.print(f"\n[bold]Sweep[/bold]  [dim]{summary(grid)}[/dim]")
     for group in grid.groups:
         console.print(f"\n[bold]{escape(group.model_name)}[/bold]  [dim]{escape(group.sample)}[/dim]")
-        table = make_table("GPU", "recipe", "max", "use", f"{unit(group)}/s", "cost", "")
+        table = make_table("GPU", "recipe", "max", "use", f"{unit(group)}/s", cost_of(group), "", right=(2, 3, 4, 5))
         for case in (*group.timed, *(one for one in group.cases if not one.samples_per_second)):
             words = ", ".join(marks(group, case))
-            sizes = (str(case.max_batch_size), str(case.batch_size) if case.keeps_margin else "none")
+            sizes = (_size(case.max_batch_size), _size(case.batch_size if case.keeps_margin else None))
             row = (short_gpu(case), case.recipe, *sizes, speed(group, case), cost(case))
             table.add_row(*map(escape, row), f"[green]{words}[/green]")
         console.print(table)
@@ -215,14 +224,15 @@ def _group_view(group: GridGroup) -> dict[str, Any]:
     return {
         "heading": (group.model_name, group.sample),
         "unit": f"{unit(group)}/s",
+        "cost_of": cost_of(group),
         "chart": contest_chart(group),
         "contest": about_contest(group),
         "rows": [
             {
                 "gpu": short_gpu(one),
                 "recipe": one.recipe,
-                "max_batch_size": one.max_batch_size,
-                "use": one.batch_size if one.keeps_margin else None,
+                "max_batch_size": _size(one.max_batch_size),
+                "use": _size(one.batch_size if one.keeps_margin else None),
                 "speed": speed(group, one),
                 "share": _speed(group, one) / top,
                 "cost": cost(one),

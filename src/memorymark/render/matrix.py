@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from memorymark.catalog import GpuEntry
@@ -29,9 +30,7 @@ def print_matrix(result: Matrix, console: Console | None = None) -> None:
     """Prints a line for each GPU and a column for each recipe."""
     console = console or make_console()
     console.print(title(*matrix_heading(result)))
-    for letter, row in zip(_letters(len(result.taken)), result.taken, strict=True):
-        line = Text.assemble((letter, "bold"), f"  {row.title}", (f"   {flags(row.options)}", "dim"))
-        console.print(Padding(line, (0, 2)))
+    console.print(Padding(_recipes(result), (0, 2)))
     table = make_table("GPU", *_letters(len(result.taken)))
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
@@ -42,6 +41,16 @@ def print_matrix(result: Matrix, console: Console | None = None) -> None:
     console.print(table)
     for note in matrix_notes(result):
         console.print(Padding(Text(note, style="dim"), (0, 2)))
+
+
+def _recipes(result: Matrix) -> Table:
+    """Returns what the letters of the columns stand for."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for letter, row in zip(_letters(len(result.taken)), result.taken, strict=True):
+        table.add_row(Text(letter, style="bold"), row.title)
+        if options := flags(row.options):
+            table.add_row("", Text(options, style="dim"))
+    return table
 
 
 def matrix_heading(result: Matrix) -> tuple[str, str]:
@@ -55,7 +64,7 @@ def matrix_notes(result: Matrix) -> list[str]:
     refused = [f"Not for this model: {row.title}: {row.why_not}" for row in result.rows if not row.cells]
     unanswered = {cell.why_not: gpu for row in result.taken for cell in row.cells if cell.why_not for gpu in [cell.gpu]}
     said = [f"{gpu}: {why}" for why, gpu in unanswered.items()]
-    return [LEGEND, *refused, *said, *predicted_notes(None, certain=result.info.certain, timed=True)]
+    return [LEGEND, *refused, *said, *predicted_notes(None, certain=result.info.certain, timed=True, speeds=False)]
 
 
 def in_cell(cell: MatrixCell) -> str:

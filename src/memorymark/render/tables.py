@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from rich.box import SIMPLE
@@ -44,10 +45,10 @@ def title(model: str, how: str) -> Padding:
     return Padding(Text.assemble((model, "bold"), ("  " + how, "dim")), (1, 2))
 
 
-def make_table(*columns: str, numbers: int = 0) -> Table:
-    """Makes a table whose first ``numbers`` columns are right-aligned."""
+def make_table(*columns: str, numbers: int = 0, right: Collection[int] = ()) -> Table:
+    """Makes a table whose first ``numbers`` columns, and those at ``right``, are right-aligned."""
     table = Table(box=SIMPLE, padding=(0, 1), header_style="dim")
     for index, column in enumerate(columns):
-        justify: Literal["left", "right"] = "right" if index < numbers else "left"
+        justify: Literal["left", "right"] = "right" if index < numbers or index in right else "left"
         table.add_column(column, justify=justify, no_wrap=column in UNBROKEN)
     return table

@@ -351,9 +351,11 @@ def prediction_notes(info: ProbeInfo) -> list[str]:
     return predicted_notes(info.gpu, certain=info.certain, timed=info.timed, profile=info.gpu_profile)
 
 
-def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str = "") -> list[str]:
-    """Says how far to trust predictions for one GPU, or for all if ``None``."""
-    off_by = _off_by(gpu, certain=certain, timed=timed, profile=profile)
+def predicted_notes(
+    gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str = "", speeds: bool = True
+) -> list[str]:
+    """Says how far to trust predictions for one GPU, or for all if ``None``: their memory, and ``speeds`` if shown."""
+    off_by = _off_by(gpu, certain=certain, timed=timed, profile=profile, speeds=speeds)
     notes = [f"Predicted, nothing was run: {off_by} (docs/benchmarks.md)."]
     if gpu is not None and gpu.memory_only:
         notes.append(f"{MEMORY_ONLY} {gpu.name}, and no prediction was checked with ROCm.")
@@ -364,13 +366,14 @@ def predicted_notes(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile
     return notes
 
 
-def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str) -> str:
+def _off_by(gpu: GpuEntry | None, *, certain: bool, timed: bool, profile: str, speeds: bool) -> str:
     allocated, reserved = (100 * error * doubt(gpu, certain=certain) for error in (ALLOCATED_ERROR, RESERVED_ERROR))
     memory = f"allocated memory may be off by {allocated:g} %, reserved memory by {reserved:g} %"
     if gpu is not None and gpu.memory_only:
         return memory
     fastest, slowest = time_factors(gpu, timed=timed, calibrated=bool(profile))
-    speed = f"; the true speed may be {1 / slowest:.1f} to {1 / fastest:.1f} times what is predicted"
+    between = f"{1 / slowest:.1f} to {1 / fastest:.1f}"
+    speed = f"; the true speed may be {between} times what is predicted" if speeds else ""
     if gpu is None:
         return f"{memory}{speed}, and less on an H200, where predictions were checked"
     if profile:

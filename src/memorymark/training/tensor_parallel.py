@@ -34,6 +34,8 @@ def cut_layers(model: nn.Module, recipe: Recipe, mesh: Any) -> None:
     except ValueError as error:  # what it would cut into parts of different sizes and gather again
         raise _uneven(model, recipe, str(error)) from None
     _require_even_parts(model, recipe)
+    tie: Any = model.tie_weights
+    tie(recompute_mapping=False)  # cutting parts weights that are one, and transformers' own loading joins them again
 
 
 def is_cut(parameter: nn.Parameter) -> bool:

@@ -171,6 +171,15 @@ def test_gpus_that_share_layers_keep_parts_of_them_and_wait_for_each_other(in_la
     assert trial.breakdown.total_bytes == trial.device_bytes
 
 
+def test_embeddings_that_are_also_the_head_are_cut_by_their_rows():
+    tied = llama(num_key_value_heads=4, tie_word_embeddings=True)
+    alone, parted = probe_of(Recipe(), tied), probe_of(Recipe(gpus=4, tensor_parallel=4), tied)
+    cut = 2 * (4 * 64 * 64 + 3 * 64 * 128) + 200 * 64
+
+    assert parted.info.parameters == alone.info.parameters
+    assert sum(alone.step.weights.values()) - sum(parted.step.weights.values()) == 4 * cut * 3 / 4
+
+
 def test_gpus_that_share_layers_train_on_one_batch(in_layers):
     trial = in_layers.measure(4)
 

@@ -27,7 +27,7 @@ export function ContestCard({ groups, cases }: ContestCardProps) {
   return (
     <Card
       title="Speed against money"
-      note={`${chart.name}. On the front is what no other case is both faster and cheaper than.`}
+      note={`${chart.name}. A case is on the front if no other is both faster and cheaper.`}
       action={
         charts.length > 1 && (
           <div className="w-64 print:hidden">

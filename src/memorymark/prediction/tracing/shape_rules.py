@@ -15,3 +15,11 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **ctc.SHAPE_RULES,
     torch.ops.aten._grouped_mm.default: grouped_product,
 }
+
+
+def fills_masked(func: Any, args: Any) -> bool:
+    """Tells whether it is ``tensor[mask] = number``, which the device fills in place, however much the mask selects."""
+    if not func.name().startswith("aten::index_put") or len(args) < 3 or len(args[1]) != 1:
+        return False
+    mask, value = args[1][0], args[2]
+    return isinstance(mask, torch.Tensor) and mask.dtype in (torch.bool, torch.uint8) and value.dim() == 0

@@ -34,7 +34,7 @@ from memorymark.prediction.tracing.operation import (
 from memorymark.prediction.tracing.places import Places
 from memorymark.prediction.tracing.quick_results import QuickResults
 from memorymark.prediction.tracing.routing import Routing, assumed, chosen
-from memorymark.prediction.tracing.shape_rules import SHAPE_RULES
+from memorymark.prediction.tracing.shape_rules import SHAPE_RULES, fills_masked
 from memorymark.prediction.tracing.values import Origin, is_uniform, keep_values, known, origin_of, run_on_values
 from memorymark.training import quantized_layers
 from memorymark.training.outputs import tensors_inside
@@ -280,12 +280,13 @@ class Tracer(TorchDispatchMode):
         """Replaces known boolean masks in an indexing operation by their indices, as the device does."""
         if not func.name().startswith("aten::index") or len(args) < 2 or not isinstance(args[1], (list, tuple)):
             return args
+        if fills_masked(func, args):
+            return (args[0], self._indices(args[1][0], 1), *args[2:])
         indices: list[Any] = []
         for index in args[1]:
             real = known(index) if isinstance(index, Tensor) else None
             if real is None and self._checks_pass and isinstance(index, Tensor) and index.dtype == torch.bool:
-                with self._fake_mode:
-                    indices += [torch.empty(index.numel(), dtype=torch.long, device="cpu") for _ in range(index.dim())]
+                indices += self._indices(index, index.numel())
                 continue
             if real is None or real.dtype not in (torch.bool, torch.uint8):
                 indices.append(index)
@@ -296,9 +297,12 @@ class Tracer(TorchDispatchMode):
             self._note_origin(origin)
             with torch._C._DisableTorchDispatch():
                 count = int(real.count_nonzero())
-            with self._fake_mode:
-                indices += [torch.empty(count, dtype=torch.long, device="cpu") for _ in range(real.dim())]
+            indices += self._indices(real, count)
         return (args[0], indices, *args[2:])
+
+    def _indices(self, mask: Tensor, count: int) -> list[Tensor]:
+        with self._fake_mode:
+            return [torch.empty(count, dtype=torch.long, device="cpu") for _ in range(mask.dim())]
 
     def _name(self, func: Any, args: tuple[Any, ...]) -> str:
         if func.namespace in collectives.NAMESPACES:
