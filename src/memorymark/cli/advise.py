@@ -9,7 +9,8 @@ import typer
 
 from memorymark.cli import options as o
 from memorymark.cli.asking import ask
-from memorymark.errors import MemoryMarkError, UsageError
+from memorymark.cli.output_files import require_folder
+from memorymark.errors import MemoryMarkError
 from memorymark.question.flat import make_question
 from memorymark.results.advice import Advice
 from memorymark.results.code import Library
@@ -34,13 +35,7 @@ def advise(
     from memorymark.render.advice import print_advice
     from memorymark.render.tables import make_console
 
-    if script is not None and not script.absolute().parent.is_dir():
-        raise UsageError(
-            f"there is no folder {script.parent} to write {script.name} into; create it first.",
-            code="not_writable",
-            field="script",
-            given=script,
-        )
+    require_folder(script, "script")
     question = make_question({**asked, "advise": True})
     result = ask(question, run, server=server, fresh=fresh, no_history=no_history)
     assert isinstance(result, Advice)  # noqa: S101 - that is what was asked for

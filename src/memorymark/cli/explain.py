@@ -9,7 +9,7 @@ import typer
 
 from memorymark import answer as engine
 from memorymark.cli import options as o
-from memorymark.cli.output_files import write_output
+from memorymark.cli.output_files import require_folder, write_output
 from memorymark.question.question import DEFAULT_CURRENT
 from memorymark.question.request import Request
 
@@ -37,6 +37,8 @@ def explain(
     """
     from memorymark.render.explanation import print_explanation
 
+    for file, option in ((html, "html"), (svg, "svg"), (snapshot, "snapshot")):
+        require_folder(file, option)
     result = engine.explain(request, batch_size, snapshot=snapshot, **run)
     if html is not None:
         from memorymark.render.html import page

@@ -9,7 +9,7 @@ import typer
 
 from memorymark import answer as engine
 from memorymark.cli import options as o
-from memorymark.cli.output_files import write_output
+from memorymark.cli.output_files import require_folder, write_output
 from memorymark.question.flat import make_question
 
 
@@ -29,6 +29,8 @@ def matrix(
     """
     from memorymark.render.matrix import print_matrix
 
+    require_folder(html, "html")
+    require_folder(svg, "svg")
     result = engine.matrix(make_question(asked), **run)
     if html is not None:
         from memorymark.render.html import page

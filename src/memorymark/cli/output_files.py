@@ -8,6 +8,19 @@ from memorymark.errors import UsageError
 from memorymark.messages import Message, OptionName
 
 
+def require_folder(path: Path | None, option: str) -> None:
+    """Raises before anything runs if a file that an option names, if any, could not be written for want of a folder."""
+    if path is None:
+        return
+    if path.is_dir():
+        said = f"{path} is a folder; name a file in it."
+    elif not path.absolute().parent.is_dir():
+        said = f"there is no folder {path.parent} to write {path.name} into; create it first."
+    else:
+        return
+    raise UsageError(said, code="not_writable", field=option, given=path)
+
+
 def write_output(path: Path, text: str, option: str, *, at_once: bool = False) -> None:
     """Writes a file that an option names; raises an error that says why it cannot.
 

@@ -14,7 +14,7 @@ import typer
 
 from memorymark.cli import options as o
 from memorymark.cli.asking import InterruptionError
-from memorymark.cli.output_files import write_output
+from memorymark.cli.output_files import require_folder, write_output
 from memorymark.errors import UsageError
 from memorymark.messages import Message
 from memorymark.question.flat import OPTIONS
@@ -178,13 +178,7 @@ def _require_forms(outputs: list[Path]) -> None:
                 given=path,
                 allowed=list(FORMS),
             )
-        if not path.absolute().parent.is_dir():
-            raise UsageError(
-                f"there is no folder {path.parent} to write {path.name} into; create it first.",
-                code="not_writable",
-                field="output",
-                given=path,
-            )
+        require_folder(path, "output")
 
 
 def _written(grid: Grid, form: str) -> str:

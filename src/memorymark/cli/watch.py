@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from memorymark.cli.output_files import require_folder
 from memorymark.errors import UsageError
 
 # All arguments after the script's name belong to the script, as with Python itself.
@@ -36,13 +37,7 @@ def watch(
     from memorymark.watch.report import make_report
 
     _require_script(script, module=module)
-    if save is not None and not save.parent.is_dir():
-        raise UsageError(
-            f"there is no folder {str(save.parent)!r} to save the report in; make it first.",
-            code="not_writable",
-            field="save",
-            given=save,
-        )
+    require_folder(save, "save")
     run = run_watched([*(["-m"] if module else []), script, *(args or [])])
     report = make_report(script if module else Path(script).name, run.observation, run.exit_code)
     document = json.dumps(report.to_dict())
