@@ -12,10 +12,16 @@ def require_folder(path: Path | None, option: str) -> None:
     """Raises before anything runs if a file that an option names, if any, could not be written for want of a folder."""
     if path is None:
         return
+    named = OptionName(option)
     if path.is_dir():
-        said = f"{path} is a folder; name a file in it."
+        said = Message("{option}: {file} is a folder; name a file in it.", option=named, file=path)
     elif not path.absolute().parent.is_dir():
-        said = f"there is no folder {path.parent} to write {path.name} into; create it first."
+        said = Message(
+            "{option}: there is no folder {folder} to write {file} into; create it first.",
+            option=named,
+            folder=path.parent,
+            file=path.name,
+        )
     else:
         return
     raise UsageError(said, code="not_writable", field=option, given=path)
