@@ -11,6 +11,8 @@ from support.parsed_files import parsed
 TESTS = Path(__file__).parent
 PRIVATE = re.compile(r"_(?!_)\w*(?<!_)")
 PACKAGE = "memorymark"
+# What every named tuple has; the underscore keeps them apart from its fields.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 
 
 @cache
@@ -27,7 +29,7 @@ def nodes(folder, *kinds):
 
 
 def is_private(name):
-    return PRIVATE.fullmatch(name) is not None
+    return PRIVATE.fullmatch(name) is not None and name not in OF_NAMED_TUPLES
 
 
 @cache

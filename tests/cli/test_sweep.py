@@ -96,7 +96,7 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_running(tmp_path):
     _, said = sweep.communicate()
     timer.cancel()
 
-    assert sweep.returncode == 130
+    assert sweep.returncode == 130, said
     assert "the same command goes on from there" in said
     wait_until(lambda: not any(map(is_running, workers)))
 

@@ -43,4 +43,4 @@ def test_only_some_sweeps_are_kept(tmp_path):
             begin(store, 2, f"sweep{number}")
             assert len(shown(watched, store, sweep_id=f"sweep{number}")) == 2
 
-        assert len(watched._kept) == MOST_KEPT
+        assert len(watched) == MOST_KEPT

@@ -21,6 +21,10 @@ class WatchedSweeps:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, float], _Cases] = OrderedDict()
 
+    def __len__(self) -> int:
+        """How many are kept in memory."""
+        return len(self._kept)
+
     def view(self, sweep: ListedSweep, *, after: int, limit: int) -> SweepView:
         """Returns a sweep with at most so many of the cases that changed after a change."""
         with self._lock:

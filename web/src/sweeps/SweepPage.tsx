@@ -106,14 +106,19 @@ function useView(sweep: GridSweep, asked: string): [View, (view: View) => void] 
     before.current = asked;
     if (asked !== written.current) setView(readView(asked, sweep.axes));
   }, [asked, sweep.axes]);
+  // At once, so that whoever follows a link finds the view again; but a search only when its letters have been typed.
+  const searched = useRef(view.search);
   useEffect(() => {
-    const timer = setTimeout(() => {
+    const write = () => {
       written.current = query;
+      searched.current = view.search;
       const address = link.sweep(sweep.id, query);
       if (window.location.hash !== address) window.history.replaceState(window.history.state, "", address);
-    }, WRITE_AFTER_MS);
+    };
+    if (searched.current === view.search) return write();
+    const timer = setTimeout(write, WRITE_AFTER_MS);
     return () => clearTimeout(timer);
-  }, [sweep.id, query]);
+  }, [sweep.id, query, view.search]);
   return [view, setView];
 }
 
