@@ -88,7 +88,15 @@ def test_a_case_without_an_answer_stops_no_other_and_exits_with_1(tmp_path):
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_running(tmp_path):
     command = [sys.executable, "-m", "memorymark", "sweep", "--model", "gpt2", "--gpu", "all", "--workers", "1"]
     environment = {**os.environ, "MEMORYMARK_DATABASE": new_history()}
-    sweep = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sweep = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # In the background SIGINT may be ignored; here it is to be heard.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     workers = wait_until(lambda: children(sweep.pid))
     sweep.send_signal(signal.SIGINT)
     timer = threading.Timer(60, sweep.kill)

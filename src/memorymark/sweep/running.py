@@ -15,7 +15,6 @@ from memorymark.results.analysis import Analysis
 from memorymark.results.grid import Grid, GridCase, answer_of, seconds_left
 from memorymark.sweep.cases import Case
 from memorymark.sweep.engines import Engine
-from memorymark.sweep.interrupts import heard_interrupts
 from memorymark.sweep.kept import KeptSweep, asked
 from memorymark.sweep.work import MOST_TOGETHER, Lost, Outcome, together
 
@@ -81,15 +80,13 @@ class Sweeping:
             sets = together(missing, self._most)
             self._kept.begin(self._found)
             self._report(None)
-            with heard_interrupts() as interrupts:
-                for work in sets:
-                    self._engine.submit(work)
-                while len(self._found) < len(self._cases):
-                    for happened in self._engine.next(LOOK_SECONDS):
-                        self._ended(happened) if isinstance(happened, Outcome) else self._lost(happened)
-                    self._write()
-                    self._kept.give_sign()
-                    interrupts.pass_on()
+            for work in sets:
+                self._engine.submit(work)
+            while len(self._found) < len(self._cases):
+                for happened in self._engine.next(LOOK_SECONDS):
+                    self._ended(happened) if isinstance(happened, Outcome) else self._lost(happened)
+                self._write()
+                self._kept.give_sign()
         finally:
             self._kept.end()
             self._engine.close()
