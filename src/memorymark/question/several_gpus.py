@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,33 +33,36 @@ SEVERAL = ("gpus", "nodes", "strategy", "tensor_parallel")
 ELEMENTWISE_OPTIMIZERS = ("adamw", "adam", "sgd", "none")
 
 
+def _count(help_text: str, *, title: str, words: Callable[[int], str], unit: str = "GPUs", metavar: str = "N") -> Any:
+    return option(
+        1,
+        help_text,
+        group="target",
+        title=title,
+        unit=unit,
+        metavar=metavar,
+        minimum=1,
+        maximum=MOST_TOGETHER,
+        rare=True,
+        words=words,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SeveralGpus:
     """The GPUs that train together."""
 
-    gpus: int = option(
-        1,
+    gpus: int = _count(
         "GPUs that train together; the batch size is that of each.",
-        group="target",
         title="Number of GPUs",
-        unit="GPUs",
-        metavar="N",
-        minimum=1,
-        maximum=MOST_TOGETHER,
-        rare=True,
         words=lambda number: f"{number} GPUs",
     )
     """How many GPUs train together."""
-    nodes: int = option(
-        1,
+    nodes: int = _count(
         "Machines that the GPUs are in, as many in each.",
-        group="target",
         title="Number of machines",
         unit="machines",
         metavar="M",
-        minimum=1,
-        maximum=MOST_TOGETHER,
-        rare=True,
         words=lambda number: f"{number} machines",
     )
     """How many machines the GPUs are in."""
@@ -73,16 +76,9 @@ class SeveralGpus:
         words=STRATEGY_NAMES.__getitem__,
     )
     """How they share the work; ``auto`` with one GPU, or if all of them share each layer."""
-    tensor_parallel: int = option(
-        1,
+    tensor_parallel: int = _count(
         "GPUs that share each layer, by transformers' plan for the model; the batch size is that of all of them.",
-        group="target",
         title="Tensor parallelism",
-        unit="GPUs",
-        metavar="N",
-        minimum=1,
-        maximum=MOST_TOGETHER,
-        rare=True,
         words=lambda number: f"tensor parallel over {number}",
     )
     """How many GPUs share each layer."""
