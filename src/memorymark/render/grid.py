@@ -72,7 +72,7 @@ def cost(case: GridCase) -> str:
     if case.whole_run is not None:
         return short_run_words(case.whole_run)
     per_million = case.usd_per_million_samples
-    return f"${format_usd(per_million)}/million" if per_million is not None else ""
+    return format_usd(per_million) if per_million is not None else ""
 
 
 def _size(batch_size: int | None) -> str:
@@ -81,7 +81,7 @@ def _size(batch_size: int | None) -> str:
 
 def cost_of(group: GridGroup) -> str:
     """Returns what the costs of a group are for, as the heading of their column."""
-    return "whole run" if any(one.whole_run for one in group.cases) else "cost"
+    return "whole run" if any(one.whole_run for one in group.cases) else "$/million"
 
 
 def summary(grid: Grid) -> str:

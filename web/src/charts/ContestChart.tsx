@@ -1,7 +1,7 @@
 import { memo } from "react";
 import { CartesianGrid, Line, ComposedChart, ResponsiveContainer, Scatter, Tooltip, XAxis, YAxis } from "recharts";
 import { roundTicks } from "./chart-data";
-import { dollars, perSecond, short } from "../shared/format";
+import { dollars, perSecond, short, tick } from "../shared/format";
 import { capitalized } from "../shared/text";
 import type { RateUnit } from "../shared/rate";
 import { ScrollTable } from "../ui/ScrollTable";
@@ -79,7 +79,7 @@ export const ContestChart = memo(function ContestChart({ points, unit }: Contest
             width={rem(4)}
             domain={[0, highest]}
             ticks={roundTicks(highest)}
-            tickFormatter={(rate: number) => short(rate)}
+            tickFormatter={(rate: number) => tick(rate)}
           />
           <Tooltip
             cursor={{ stroke: "#6f6f6f" }}

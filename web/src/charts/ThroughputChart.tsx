@@ -12,7 +12,7 @@ import {
   YAxis,
 } from "recharts";
 import { batchTicks, fastBand, roundTicks, thinned, type ThroughputPoint } from "./chart-data";
-import { count, perSecond, short } from "../shared/format";
+import { count, perSecond, tick } from "../shared/format";
 import type { RateUnit } from "../shared/rate";
 import { capitalized } from "../shared/text";
 import { ScrollTable } from "../ui/ScrollTable";
@@ -88,7 +88,7 @@ export const ThroughputChart = memo(function ThroughputChart({
             width={rem(3.5)}
             domain={[0, top]}
             ticks={roundTicks(top)}
-            tickFormatter={(speed: number) => short(speed)}
+            tickFormatter={(speed: number) => tick(speed)}
           />
           <Tooltip
             cursor={{ stroke: "#6f6f6f" }}

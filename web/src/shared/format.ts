@@ -27,6 +27,11 @@ export function short(value: number, digits = 2): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
 
+/** The number at a tick: of millions only their count, as there is little room. */
+export function tick(value: number): string {
+  return value >= 1e6 ? `${short(value / 1e6)}M` : short(value);
+}
+
 export function percent(value: number, digits = 1): string {
   return `${fixed(value, digits)} %`;
 }

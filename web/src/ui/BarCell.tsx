@@ -11,7 +11,7 @@ export function BarCell({ value, most, words, color, nothing }: BarCellProps) {
   if (value === null) return <span className="text-faint">{nothing}</span>;
   return (
     <span className="flex items-center gap-3">
-      <span className="w-16 shrink-0 text-right whitespace-nowrap tabular-nums">{words(value)}</span>
+      <span className="min-w-20 shrink-0 text-right whitespace-nowrap tabular-nums">{words(value)}</span>
       <span aria-hidden="true" className="h-2 grow rounded-full bg-raised">
         <span
           className={`block h-full rounded-full ${color}`}

@@ -9,6 +9,10 @@ describe("formatting", () => {
     expect(show.bytes(2.06 * 2 ** 30, 1)).toBe("2.1 GiB");
   });
 
+  it("counts millions at ticks", () => {
+    expect([0, 2_500, 10_000_000, 1_250_000].map(show.tick)).toEqual(["0", "2,500", "10M", "1.25M"]);
+  });
+
   it("shows cents where they matter, and the sign in front", () => {
     expect(show.dollars(0.909)).toBe("$0.909");
     expect(show.dollars(16_558.4)).toBe("$16,558");

@@ -1,1 +1,0 @@
-import{v as e}from"./format-Dh-uh8sB.js";var t=e();function n({name:e,value:n,isStrong:r=!1}){return(0,t.jsxs)(`span`,{className:`block text-sm tabular-nums`,children:[(0,t.jsx)(`span`,{className:`block ${r?`font-semibold text-accent`:``}`,children:n}),(0,t.jsx)(`span`,{className:`block text-xs text-faint`,children:e})]})}export{n as t};

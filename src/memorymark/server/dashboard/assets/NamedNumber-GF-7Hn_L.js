@@ -1,0 +1,1 @@
+import{y as e}from"./format-C_CUuIw1.js";var t=e();function n({name:e,value:n,isStrong:r=!1}){return(0,t.jsxs)(`span`,{className:`block text-sm tabular-nums`,children:[(0,t.jsx)(`span`,{className:`block ${r?`font-semibold text-accent`:``}`,children:n}),(0,t.jsx)(`span`,{className:`block text-xs text-faint`,children:e})]})}export{n as t};

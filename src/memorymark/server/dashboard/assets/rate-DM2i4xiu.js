@@ -1,1 +1,0 @@
-import{d as e}from"./format-Dh-uh8sB.js";function t(e){return e.some(e=>e?.tokens_per_second!=null)?`tokens`:`samples`}function n(e){return e?.tokens_per_second??e?.samples_per_second??null}function r(r){let i=n(r);if(!r||!i)return`Not timed`;let a=t([r]),o=a===`tokens`?` (${e(r.samples_per_second??0)} samples)`:``;return`${e(i)} ${a} per second${o}`}export{t as n,r,n as t};
